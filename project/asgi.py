@@ -1,0 +1,9 @@
+"""The ASGI application, for servers such as uvicorn."""
+
+import os
+
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
+
+application = get_asgi_application()

@@ -1,0 +1,67 @@
+"""What users' code must leave as it found it: its process, and the transactions of its thread's connections.
+
+A worker goes on with other keys afterwards. A transaction left open would hold back all that these write, and a forked
+child that came back would speak on the worker's own connections.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import Error, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+logger = logging.getLogger("reconcilers")
+
+EXIT_STATUS = 70  # sysexits.h: an error of the software
+
+
+@contextmanager
+def left_as_found(name: str) -> Iterator[None]:
+    """Roll back the transactions that the block leaves open, and end a child process that leaves it.
+
+    Raises:
+        RuntimeError: a transaction was left open, or autocommit was switched.
+    """
+    worker = os.getpid()
+    found = {
+        each.alias: (len(each.atomic_blocks), each.autocommit)
+        for each in connections.all(initialized_only=True)
+        if each.connection is not None
+    }
+    try:
+        yield
+    finally:
+        if os.getpid() != worker:
+            logger.critical("A child process that %s forked came back from it, and is ended: use os._exit.", name)
+            os._exit(EXIT_STATUS)
+        left = [each.alias for each in connections.all(initialized_only=True) if _restore(each, *_found(found, each))]
+    if left:
+        raise RuntimeError(
+            f"{name} left a transaction open on database {', '.join(left)}, and it was rolled back. Leave each "
+            "atomic() block that you enter, and autocommit as it is."
+        )
+
+
+def _found(found: dict[str, tuple[int, bool]], connection: BaseDatabaseWrapper) -> tuple[int, bool]:
+    return found.get(connection.alias, (0, connection.settings_dict["AUTOCOMMIT"]))
+
+
+def _restore(connection: BaseDatabaseWrapper, blocks: int, autocommit: bool) -> bool:
+    """Bring a connection back to so many open blocks and to its autocommit; return whether it was not there."""
+    changed = False
+    while len(connection.atomic_blocks) > blocks:
+        changed = True
+        reason = RuntimeError("left open")
+        connection.atomic_blocks[-1].__exit__(RuntimeError, reason, None)
+    if connection.connection is None or connection.in_atomic_block or connection.autocommit == autocommit:
+        return changed
+    try:
+        connection.rollback()
+        connection.set_autocommit(autocommit)
+    except Error:
+        connection.close()  # the next use opens another
+    return True
