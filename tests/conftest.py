@@ -6,6 +6,7 @@ leftovers of a killed run are in nobody's way.
 """
 
 import uuid
+from collections.abc import Iterator
 from typing import Any
 
 import hypothesis
@@ -34,6 +35,28 @@ pytest_plugins = [
     "tests.kit.summary",
     "tests.kit.workers",
 ]
+
+
+@pytest.fixture(autouse=True)
+def left_as_found() -> Iterator[None]:
+    """Fail the test that leaves the process other than it was: who comes after it in a random order would fail."""
+    before = _hooks_of_this_process()
+    yield
+    assert _hooks_of_this_process() == before, "this test leaves hooks behind, or takes some away"
+
+
+def _hooks_of_this_process() -> dict[str, object]:
+    from occ import signals
+    from reconcilers import registry
+    from reconcilers.workqueue import nudges
+
+    return {
+        "write observers": list(signals.write_observers),
+        "what sends nudges": nudges._sender,
+        "what counts messages": nudges._counter,
+        "allowance of nudges": nudges._allowance,
+        "reconcilers": sorted(reconciler.name for reconciler in registry.all_reconcilers()),
+    }
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -29,7 +28,7 @@ HOUR = 3600
 
 
 @pytest.fixture
-def sent(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sent]:
+def sent(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Sent:
     """What this test sends: the keys (None: a sweep is asked for) and the database.
 
     With an allowance that no earlier test has used up, and deaf to threads that an earlier test may have left.
@@ -44,10 +43,9 @@ def sent(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sent]:
         if threading.get_ident() == here:
             heard.append((None if keys is None else [key for _, key in keys], using))
 
-    before = nudges._sender, nudges._counter
-    nudges.set_sender(hear)
-    yield heard
-    nudges.set_sender(*before)
+    monkeypatch.setattr(nudges, "_sender", hear)
+    monkeypatch.setattr(nudges, "_counter", None)
+    return heard
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -60,14 +59,16 @@ def said(caplog: pytest.LogCaptureFixture) -> Any:
 
 
 @pytest.fixture
-def woken(settings: Any) -> Iterator[list[list[str] | None]]:
+def woken(settings: Any, monkeypatch: pytest.MonkeyPatch) -> list[list[str] | None]:
     """The keys of each nudge that was sent."""
     settings.RECONCILERS = {"NUDGE": True}
     heard: list[list[str] | None] = []
-    before = nudges._sender
-    nudges.set_sender(lambda keys, using: heard.append(None if keys is None else [key for _, key in keys]))
-    yield heard
-    nudges.set_sender(before)
+
+    def hear(keys: list[nudges.Key] | None, using: str) -> None:
+        heard.append(None if keys is None else [key for _, key in keys])
+
+    monkeypatch.setattr(nudges, "_sender", hear)
+    return heard
 
 
 def stale(counter: Counter) -> occ.Conflict:
