@@ -11,9 +11,9 @@ a digest of the representation that was sent.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2s
-from typing import Any
+from typing import Any, NamedTuple
 
 # RFC 9110, 8.8.3: etagc is any visible character except the double quote, and obs-text. Possessive, so that a missing
 # quote costs one pass over the header and not two.
@@ -31,8 +31,7 @@ class MalformedTagList(ValueError):
     """A header that should hold ``*`` or a list of quoted entity tags holds something else."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class EntityTag:
+class EntityTag(NamedTuple):
     """One entity tag: its text between the quotes, and whether it is weak."""
 
     opaque: str
@@ -42,8 +41,7 @@ class EntityTag:
         return f'{"W/" if self.weak else ""}"{self.opaque}"'
 
 
-@dataclass(frozen=True, kw_only=True)
-class TagList:
+class TagList(NamedTuple):
     """The value of an If-Match or If-None-Match header. It is false when the header names nothing at all."""
 
     tags: tuple[EntityTag, ...] = ()
@@ -81,8 +79,7 @@ def parse(header: str) -> TagList:
     return TagList(tags=tuple(tags))
 
 
-@dataclass(frozen=True, kw_only=True)
-class RowVersion:
+class RowVersion(NamedTuple):
     """One version of one row: what a tag stands for.
 
     Attributes:
@@ -99,7 +96,7 @@ class RowVersion:
     @property
     def word(self) -> str:
         """Eight hexadecimal digits that stand for model and key."""
-        return blake2s(f"{self.label}:{self.pk}".encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+        return _word(f"{self.label}:{self.pk}")
 
     def tag(self, content: bytes | None = None) -> EntityTag:
         """Return the tag of this version.
@@ -121,7 +118,7 @@ class RowVersion:
         version, has_word, rest = tag.opaque.partition("-")
         if version != str(self.version) or (tag.weak and not weak):
             return False
-        if not has_word:
+        if not has_word or rest == self.word:
             return True
         word, has_digest, digest = rest.partition("-")
         if weak:
@@ -137,6 +134,11 @@ def names_representation(tag: EntityTag, current: EntityTag) -> bool:
     The weak comparison of RFC 9110, 8.8.3.2; and what a compressing server appended to our tag is not held against it.
     """
     return tag.opaque == current.opaque or _CODING_SUFFIX.sub("", tag.opaque) == current.opaque
+
+
+@lru_cache(maxsize=1024)  # a write asks for the word of its row before and after
+def _word(row: str) -> str:
+    return blake2s(row.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
 
 
 def _tag(found: re.Match[str]) -> EntityTag:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import datetime
 import decimal
+import functools
 import json
 import uuid
 from collections.abc import Collection
@@ -190,16 +191,17 @@ def save_changes(instance: models.Model, snapshot: Snapshot) -> bool:
 def stored_fields(instance: models.Model) -> list[models.Field[Any, Any]]:
     """Return the fields of ``instance`` that are loaded and that a save writes, without key, version and owners."""
     loaded = instance.__dict__
-    version, owners = getattr(instance, "_occ_version_field", None), getattr(instance, "_occ_managed_fields", None)
-    return [
+    return [field for field in _fields_that_save_writes(type(instance)) if field.attname in loaded]
+
+
+@functools.cache
+def _fields_that_save_writes(model: type[models.Model]) -> tuple[models.Field[Any, Any], ...]:
+    ours = getattr(model, "_occ_version_field", None), getattr(model, "_occ_managed_fields", None)
+    return tuple(
         field
-        for field in instance._meta.concrete_fields
-        if field.attname in loaded
-        and not field.primary_key
-        and not field.generated
-        and field is not version
-        and field is not owners
-    ]
+        for field in model._meta.concrete_fields
+        if not (field.primary_key or field.generated or any(field is one for one in ours))  # type: ignore[attr-defined]
+    )
 
 
 def stored_form(field: models.Field[Any, Any], value: Any, using: str) -> Any:

@@ -37,12 +37,19 @@ pytest_plugins = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def left_as_found() -> Iterator[None]:
+_hooks_before = pytest.StashKey[dict[str, object]]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[_hooks_before] = _hooks_of_this_process()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
     """Fail the test that leaves the process other than it was: who comes after it in a random order would fail."""
-    before = _hooks_of_this_process()
     yield
-    assert _hooks_of_this_process() == before, "this test leaves hooks behind, or takes some away"
+    assert _hooks_of_this_process() == item.stash[_hooks_before], "this test leaves hooks behind, or takes some away"
 
 
 def _hooks_of_this_process() -> dict[str, object]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cached_property
 from typing import Any
-from weakref import WeakKeyDictionary, ref
 
 from django.core.exceptions import FieldDoesNotExist
 from django.db import models
@@ -12,6 +11,8 @@ from rest_framework import fields, relations, serializers
 
 from occ.fields import version_field
 from occ.rest_framework.nested import NestedField
+
+_FACTS = "_occ_facts"
 
 # What decides on the fields of a serializer and on what they show. A class that has its own may show anything.
 _SERIALIZER_SEAMS = ("__init__", "fields", "_readable_fields", "get_fields", "get_field_names", "to_representation")
@@ -46,8 +47,7 @@ class SerializerFacts:
     """What one serializer class tells. Looked at once per class: building a serializer's fields is slow."""
 
     def __init__(self, serializer_class: type[Any]) -> None:
-        # A weak reference, or the class would live for ever: some projects make classes per request.
-        self._class = ref(serializer_class)
+        self._class = serializer_class
         self.version_names = _version_names(serializer_class)
 
     @cached_property
@@ -56,7 +56,7 @@ class SerializerFacts:
 
         False where that is not sure.
         """
-        cls: Any = self._class()
+        cls: Any = self._class
         base = serializers.ModelSerializer
         if not issubclass(cls, base) or any(
             getattr(cls, seam) is not getattr(base, seam) for seam in _SERIALIZER_SEAMS
@@ -71,7 +71,7 @@ class SerializerFacts:
     @cached_property
     def writes_beside_row(self) -> bool:
         """Whether saving the serializer may write rows of other tables: many-to-many ones, or nested objects."""
-        cls: Any = self._class()
+        cls: Any = self._class
         base = serializers.ModelSerializer
         if any(getattr(cls, method, None) is not getattr(base, method) for method in ("save", "update")):
             return True
@@ -84,7 +84,7 @@ class SerializerFacts:
     @cached_property
     def nested_fields(self) -> tuple[NestedField, ...]:
         """The writable nested serializers of rows that have versions."""
-        cls: Any = self._class()
+        cls: Any = self._class
         try:
             writable = [field for field in cls().fields.values() if not field.read_only]
         except Exception:
@@ -115,23 +115,22 @@ class ViewFacts:
         )
 
 
-_serializer_facts: WeakKeyDictionary[type[Any], SerializerFacts] = WeakKeyDictionary()
-_view_facts: WeakKeyDictionary[type[Any], ViewFacts] = WeakKeyDictionary()
-
-
 def serializer_facts(serializer_class: type[Any]) -> SerializerFacts:
     """Return what ``serializer_class`` tells."""
-    facts = _serializer_facts.get(serializer_class)
+    # On the class itself, so that they live as long: some projects make classes per request.
+    facts: SerializerFacts | None = vars(serializer_class).get(_FACTS)
     if facts is None:
-        facts = _serializer_facts.setdefault(serializer_class, SerializerFacts(serializer_class))
+        facts = SerializerFacts(serializer_class)
+        setattr(serializer_class, _FACTS, facts)
     return facts
 
 
 def view_facts(view_class: type[Any]) -> ViewFacts:
     """Return what ``view_class`` tells."""
-    facts = _view_facts.get(view_class)
+    facts: ViewFacts | None = vars(view_class).get(_FACTS)
     if facts is None:
-        facts = _view_facts.setdefault(view_class, ViewFacts(view_class))
+        facts = ViewFacts(view_class)
+        setattr(view_class, _FACTS, facts)
     return facts
 
 
