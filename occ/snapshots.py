@@ -200,7 +200,7 @@ def _fields_that_save_writes(model: type[models.Model]) -> tuple[models.Field[An
     return tuple(
         field
         for field in model._meta.concrete_fields
-        if not (field.primary_key or field.generated or any(field is one for one in ours))  # type: ignore[attr-defined]
+        if not (field.primary_key or field.generated or any(field is one for one in ours))
     )
 
 
