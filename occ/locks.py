@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from django.db import connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
+
+from occ.turns import with_turn
 
 
 def lock_row(model: type[models.Model], pk: Any, using: str) -> None:
@@ -18,31 +19,9 @@ def lock_row(model: type[models.Model], pk: Any, using: str) -> None:
     connection = connections[using]
     if connection.features.has_select_for_update:
         row = model._base_manager.using(using).filter(pk=pk).order_by()
-        list(in_turn(row, pk).select_for_update().values_list("pk"))
+        list(with_turn(row, pk).select_for_update().values_list("pk"))
     else:
         take_write_lock(model, connection)
-
-
-def in_turn(row: models.QuerySet[Any, Any], pk: Any) -> models.QuerySet[Any, Any]:
-    """Have ``row``, a query FOR UPDATE of one row, queue behind the others that want to lock it.
-
-    PostgreSQL wakes everybody who waits for a row when it was changed, and whoever comes first has it; those who wait
-    for an advisory lock are served in order. It is taken in the WHERE of the same statement, that is before the row is
-    locked, which then shows its newest version as always. Other writers do not know that lock, so the row has to be
-    locked as well. It is held to the end of the transaction. Two keys that share a number wait for each other, and no
-    harm is done.
-    """
-    if connections[row.db].vendor != "postgresql":
-        return row
-    name = f"occ {row.model._meta.concrete_model._meta.db_table} {pk}"
-    number = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), signed=True)
-    return row.filter(_Turn(models.Value(number)))
-
-
-class _Turn(models.Func):
-    function = "pg_advisory_xact_lock"
-    template = "%(function)s(%(expressions)s) IS NOT NULL"
-    output_field = models.BooleanField()
 
 
 def take_write_lock(model: type[models.Model], connection: BaseDatabaseWrapper) -> None:

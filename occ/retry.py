@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, overload
 
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, transaction
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, models, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from occ import turns
 from occ.backoff import Backoff
 from occ.exceptions import Conflict
 from occ.locks import lock_row
@@ -54,7 +55,8 @@ def _is_lock_error(error: BaseException, using: str) -> bool:
 class Attempts:
     """The attempts of one piece of work: whether it may run again, under the row's lock or not, after what wait.
 
-    ``arguments`` are objects that every attempt would use again: a conflict about one of them is final.
+    ``row`` is the model and key of the row that is written, where that is known beforehand. ``arguments`` are objects
+    that every attempt would use again: a conflict about one of them is final.
     """
 
     def __init__(
@@ -64,14 +66,17 @@ class Attempts:
         backoff: Backoff | None,
         lock_after: int | None,
         atomic: bool,
+        row: tuple[type[models.Model], Any] | None = None,
         arguments: tuple[Any, ...] = (),
     ) -> None:
         self.using = using
         self.backoff = DEFAULT_BACKOFF if backoff is None else backoff
         self.lock_after = lock_after
         self.atomic = atomic
+        self.row = row
         self.arguments = arguments
         self.conflicts = 0
+        self.queues = lock_after is not None and atomic and turns.are_taken(using)
         self.last_error: DatabaseError | None = None
         self._delays: Iterator[float] = self.backoff.delays()
 
@@ -98,6 +103,8 @@ class Attempts:
             raise error
         self.conflicts += 1
         self.last_error = error
+        if isinstance(error, Conflict):
+            turns.note_refusal(error.model, error.pk, self.using)
         return delay
 
     def run(self, work: Callable[[], T], *, sleep: Callable[[float], None] = time.sleep) -> T:
@@ -108,10 +115,25 @@ class Attempts:
                 if not self.atomic:
                     return work()
                 with transaction.atomic(using=self.using):
+                    row = None if in_block else self._contested_row()
+                    if row is not None:
+                        turns.take_turn(*row, self.using)
                     return work()
+            except turns.NoTurn:
+                self.queues = False
+                continue
             except DatabaseError as error:
                 delay = self.delay_after(error, in_block=in_block)
             sleep(delay)
+
+    def _contested_row(self) -> tuple[type[models.Model], Any] | None:
+        """Return the row at which the coming attempt shall queue, if it shall: after a conflict, or where it is hot."""
+        if not self.queues or self.under_lock:
+            return None
+        if self.conflicts:
+            error = self.last_error
+            return self.row or ((error.model, error.pk) if isinstance(error, Conflict) else None)
+        return self.row if self.row is not None and turns.is_hot(*self.row, self.using) else None
 
     def _in_block(self) -> bool:
         return connections[self.using].in_atomic_block
@@ -172,13 +194,13 @@ def retry_on_conflict(
 
     The function must read what it writes: it takes a key, not an object. Each attempt is a transaction of its own;
     inside an open one it is a savepoint, and is repeated only where a new read can see new rows. Attempts are spread
-    by ``backoff``; after ``lock_after`` conflicts, and on the last attempt, the row that was contested is locked
-    first, so that a hot row cannot starve a caller. ``async`` functions are waited for without blocking, and get
-    neither transaction nor lock, since Django has none for them.
+    by ``backoff``. After a conflict they queue for the row that was contested (PostgreSQL); after ``lock_after``
+    conflicts, and on the last attempt, it is locked first, so that a hot row cannot starve a caller. ``async``
+    functions are waited for without blocking, and get neither transaction nor lock, since Django has none for them.
 
     Args:
         backoff: the waits and the number of attempts; by default 10, from 2 ms, full jitter.
-        lock_after: conflicts before the lock is taken, by default 2; None: never.
+        lock_after: conflicts before the lock is taken, by default 2; None: never, nor a turn.
         using: the alias of the database that the function writes.
         atomic: False runs the attempts without a transaction around them (and so without a lock).
 

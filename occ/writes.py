@@ -16,9 +16,10 @@ from occ.backoff import Backoff
 from occ.bulk import bulk_update
 from occ.exceptions import Conflict
 from occ.fields import get_version, only_unguarded, version_field
-from occ.locks import in_turn, lock_row
+from occ.locks import lock_row
 from occ.retry import LOCK_AFTER, Attempts
 from occ.snapshots import Snapshot, save_changes
+from occ.turns import with_turn
 
 _M = TypeVar("_M", bound=models.Model)
 
@@ -126,15 +127,17 @@ class GuardedWrites(Generic[_M]):
         ``fn`` runs once per attempt, each time on a new copy, so it may compute from what it finds; effects outside
         the copy are its own affair. What it returns is ignored. It may save the copy by hand as well. Nothing
         changed: nothing is written, and the version stays. Otherwise one guarded UPDATE writes the changed columns
-        (and ``auto_now`` ones). After ``lock_after`` conflicts, and on the last attempt, the row is read under its
-        lock, so that a hot row cannot starve the caller. Inside an open transaction that lock is held to its end.
+        (and ``auto_now`` ones). After a conflict, or where writers of this process were refused of late, an attempt
+        queues for its turn at the row first (PostgreSQL). After ``lock_after`` conflicts, and on the last attempt, the
+        row is read under its lock, so that a hot row cannot starve the caller. Inside an open transaction that lock is
+        held to its end, and there are no turns.
 
         Args:
             pk: the primary key of the row; the queryset's filters apply too.
             fn: changes the object that it is given.
             backoff: the waits and the number of attempts; by default 10, from 2 ms, full jitter.
-            lock_after: conflicts before the lock is taken, by default 2; None: never.
-            atomic: False runs the attempts without a transaction around them (and so without a lock).
+            lock_after: conflicts before the lock is taken, by default 2; None: never, nor a turn.
+            atomic: False runs the attempts without a transaction around them (and so without lock and turn).
 
         Returns:
             The object as it was saved, or as it was read when nothing changed.
@@ -146,7 +149,8 @@ class GuardedWrites(Generic[_M]):
         queryset = cast("models.QuerySet[_M, _M]", self)
         queryset._for_write = True  # type: ignore[attr-defined]
         using = queryset.db
-        attempts = Attempts(using=using, backoff=backoff, lock_after=lock_after, atomic=atomic)
+        row = queryset.model, pk
+        attempts = Attempts(using=using, backoff=backoff, lock_after=lock_after, atomic=atomic, row=row)
 
         def attempt() -> _M:
             locked = attempts.under_lock
@@ -183,7 +187,7 @@ def read_row(queryset: models.QuerySet[_M, _M], pk: Any, using: str, *, lock: bo
     query = fresh.query
     joined = query.select_related or query.group_by is not None or query.distinct or query.where
     if lock and transaction.get_connection(using).features.has_select_for_update and not joined:
-        fresh = in_turn(fresh.filter(pk=pk), pk).select_for_update()
+        fresh = with_turn(fresh.filter(pk=pk), pk).select_for_update()
     elif lock:  # FOR UPDATE cannot go with outer joins, GROUP BY and DISTINCT: the row alone is locked first
         lock_row(queryset.model, pk, using)
     instance = fresh.get(pk=pk)

@@ -1,0 +1,235 @@
+"""Turns at a row that many write: who queues, for how long, and whom it holds up."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from django.db import connection, connections, transaction
+from django.test.utils import CaptureQueriesContext
+
+import occ
+from occ import turns
+from occ.backoff import Backoff
+from tests.library.models import Counter
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+AT_ONCE = Backoff(base=0, cap=0)
+
+
+@pytest.fixture(autouse=True)
+def no_turns_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "_hot_until", {})
+
+
+@pytest.fixture
+def postgresql() -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("turns are an advisory lock of PostgreSQL")
+
+
+def in_thread(work: Callable[[], object]) -> None:
+    """Run ``work`` in another session, to its end."""
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert failures == []
+
+
+def rival(pk: int) -> None:
+    counter = Counter.objects.get(pk=pk)
+    counter.value += 100
+    counter.save()
+
+
+def turns_before_each_attempt(pk: int, *, rivals: int = 0, **options: object) -> list[int]:
+    """Mutate, with a rival in the first attempts; return how many turns had been taken when each of them ran."""
+    taken = []
+
+    def change(counter: Counter) -> None:
+        taken.append(sum("advisory" in query["sql"] and "UPDATE" not in query["sql"] for query in queries))
+        if len(taken) <= rivals:
+            in_thread(lambda: rival(pk))
+        counter.value += 1
+
+    with CaptureQueriesContext(connection) as queries:
+        Counter.objects.mutate(pk, change, backoff=AT_ONCE, **options)
+    return taken
+
+
+@contextmanager
+def held_by_another(pk: int) -> Iterator[None]:
+    """Have another session hold the turn of a row."""
+    taken, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with transaction.atomic():
+            turns.take_turn(Counter, pk, "default")
+            taken.set()
+            assert done.wait(60)
+
+    thread = threading.Thread(target=in_thread, args=(hold,))
+    thread.start()
+    try:
+        assert taken.wait(60)
+        yield
+    finally:
+        done.set()
+        thread.join(60)
+
+
+def test_who_was_refused_queues_then_locks_the_row(postgresql):
+    counter = Counter.objects.create()
+
+    # The third attempt takes turn and lock in one statement, with its read.
+    assert turns_before_each_attempt(counter.pk, rivals=2) == [0, 1, 1]
+    counter.refresh_from_db()
+    assert counter.value == 201
+
+
+def test_for_a_while_first_attempts_at_that_row_queue_as_well(postgresql, monkeypatch):
+    hot, other = Counter.objects.create(), Counter.objects.create()
+    turns_before_each_attempt(hot.pk, rivals=1)
+
+    assert turns_before_each_attempt(hot.pk) == [1]
+    assert turns_before_each_attempt(other.pk) == [0]
+    later = turns.time.monotonic() + turns.HOT_SECONDS
+    monkeypatch.setattr(turns.time, "monotonic", lambda: later)
+    assert turns_before_each_attempt(hot.pk) == [0]
+
+
+def test_whoever_wants_no_lock_takes_no_turn(postgresql):
+    counter = Counter.objects.create()
+
+    assert turns_before_each_attempt(counter.pk, rivals=1, lock_after=None) == [0, 0]
+    assert turns_before_each_attempt(counter.pk, lock_after=None) == [0]
+    assert turns_before_each_attempt(counter.pk, atomic=False) == [0]
+
+
+def test_within_a_transaction_there_are_no_turns():
+    counter = Counter.objects.create()
+    turns.note_refusal(Counter, counter.pk, "default")
+
+    with transaction.atomic():
+        assert turns_before_each_attempt(counter.pk) == [0]
+
+
+def test_other_databases_have_none():
+    if connection.vendor == "postgresql":
+        pytest.skip("PostgreSQL has them")
+    counter = Counter.objects.create()
+    turns.note_refusal(Counter, counter.pk, "default")
+
+    assert turns_before_each_attempt(counter.pk) == [0]
+
+
+def test_a_function_that_was_refused_queues_too(postgresql):
+    counter = Counter.objects.create()
+    taken = []
+
+    @occ.retry_on_conflict(backoff=AT_ONCE)
+    def increment() -> None:
+        taken.append(sum("advisory" in query["sql"] for query in queries))
+        mine = Counter.objects.get(pk=counter.pk)
+        if len(taken) == 1:
+            in_thread(lambda: rival(counter.pk))
+        mine.value += 1
+        mine.save()
+
+    with CaptureQueriesContext(connection) as queries:
+        increment()
+
+    assert taken == [0, 1]
+
+
+def test_a_turn_that_does_not_come_is_done_without(postgresql, monkeypatch):
+    monkeypatch.setattr(turns, "TURN_SECONDS", 0.05)
+    counter = Counter.objects.create()
+    turns.note_refusal(Counter, counter.pk, "default")
+
+    with held_by_another(counter.pk):
+        assert turns_before_each_attempt(counter.pk) == [1]
+
+    counter.refresh_from_db()
+    assert counter.value == 1
+
+
+def test_a_rival_that_is_waited_for_within_a_turn_comes_through(postgresql, monkeypatch):
+    monkeypatch.setattr(turns, "TURN_SECONDS", 0.05)
+    counter = Counter.objects.create()
+    turns.note_refusal(Counter, counter.pk, "default")
+    values = []
+
+    def add_hundred(theirs: Counter) -> None:
+        theirs.value += 100
+
+    def change(mine: Counter) -> None:
+        values.append(mine.value)
+        if len(values) == 1:
+            in_thread(lambda: Counter.objects.mutate(counter.pk, add_hundred))
+        mine.value += 1
+
+    Counter.objects.mutate(counter.pk, change)
+
+    counter.refresh_from_db()
+    assert (values, counter.value) == ([0, 100], 101)
+
+
+def test_the_limit_is_for_the_turn_alone(postgresql):
+    counter = Counter.objects.create()
+    turns.note_refusal(Counter, counter.pk, "default")
+    seen = []
+
+    def look(counter: Counter) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW lock_timeout")
+            seen.append(cursor.fetchone()[0])
+
+    with connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = '7s'")
+    try:
+        Counter.objects.mutate(counter.pk, look)
+    finally:
+        connection.close()
+
+    assert seen == ["7s"]
+
+
+def test_other_errors_are_no_missing_turn(postgresql):
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL statement_timeout = '1ms'")
+        counter_pk = 1
+        with held_by_another(counter_pk), pytest.raises(turns.OperationalError, match="statement timeout"):
+            turns.take_turn(Counter, counter_pk, "default")
+
+
+def test_not_more_rows_are_remembered_than_there_is_room_for(monkeypatch):
+    monkeypatch.setattr(turns, "SIZE", 4)
+    for pk in (1, 2, 3, 4, 1, 5):
+        turns.note_refusal(Counter, pk, "default")
+
+    assert [pk for pk in range(1, 6) if turns.is_hot(Counter, pk, "default")] == [1, 4, 5]
+
+
+def test_models_that_share_a_row_share_its_turn():
+    from tests.library.models import Book
+
+    class Proxy(Book):
+        class Meta:
+            proxy = True
+            app_label = "library"
+
+    assert turns._number(Proxy, 1) == turns._number(Book, "1") != turns._number(Counter, 1)
+    assert turns._number(Book, "\ud800") != turns._number(Book, 1)
