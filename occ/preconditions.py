@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from occ.etags import NOTHING, EntityTag, MalformedTagList, RowVersion, TagList, names_representation, parse
 
@@ -38,8 +37,7 @@ class MalformedPrecondition(ValueError):
         super().__init__(message)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Precondition:
+class Precondition(NamedTuple):
     """What a request expects of the row.
 
     Attributes:

@@ -114,10 +114,11 @@ class Attempts:
             try:
                 if not self.atomic:
                     return work()
-                with transaction.atomic(using=self.using):
-                    row = None if in_block else self._contested_row()
-                    if row is not None:
-                        turns.take_turn(*row, self.using)
+                row = None if in_block else self._contested_row()
+                if row is None:
+                    with transaction.atomic(using=self.using):
+                        return work()
+                with turns.transaction_in_turn(*row, self.using):
                     return work()
             except turns.NoTurn:
                 self.queues = False
@@ -194,7 +195,7 @@ def retry_on_conflict(
 
     The function must read what it writes: it takes a key, not an object. Each attempt is a transaction of its own;
     inside an open one it is a savepoint, and is repeated only where a new read can see new rows. Attempts are spread
-    by ``backoff``. After a conflict they queue for the row that was contested (PostgreSQL); after ``lock_after``
+    by ``backoff``. After a conflict they queue for the row that was contested (not on SQLite); after ``lock_after``
     conflicts, and on the last attempt, it is locked first, so that a hot row cannot starve a caller. ``async``
     functions are waited for without blocking, and get neither transaction nor lock, since Django has none for them.
 

@@ -18,6 +18,7 @@ _PLAIN = frozenset({*_IMMUTABLE, datetime.datetime, datetime.timedelta})
 # By Django's own fields; those of others may well store two texts as one.
 _STORED_AS_THEY_ARE = (int, str, bool)
 _SNAPSHOT = "occ_snapshot"
+_SORTED = json.JSONEncoder(sort_keys=True).encode  # json.dumps would make an encoder each time
 
 
 class _Unknown:
@@ -209,7 +210,7 @@ def stored_form(field: models.Field[Any, Any], value: Any, using: str) -> Any:
     if isinstance(field, models.JSONField) and not hasattr(value, "resolve_expression"):
         # The order of keys is none of a JSON object's content: PostgreSQL and MySQL do not even keep it.
         try:
-            return json.dumps(value, cls=field.encoder, sort_keys=True)
+            return _SORTED(value) if field.encoder is None else json.dumps(value, cls=field.encoder, sort_keys=True)
         except TypeError:  # keys of several types, which become text
             return json.dumps(json.loads(json.dumps(value, cls=field.encoder)), sort_keys=True)
     if isinstance(value, bytes | bytearray | memoryview):  # what drivers wrap them in compares by identity

@@ -2,18 +2,20 @@
 
 The turn comes before the lock of the row, and holds up nobody but others who queue: a plain save, an UPDATE and most
 first attempts pass it by. It is taken while nothing else is held, so that no deadlock can come of it, and not waited
-for long. On PostgreSQL it is an advisory lock of the transaction, on model and key, which serves those who wait in the
-order of their coming; waiters for a row are all woken when it changes, and whoever comes first has it. The other
-databases have no such lock that ends with the transaction, and no turns.
+for long. It is a lock on model and key that serves those who wait in the order of their coming, while waiters for a row
+are all woken when it changes, and whoever comes first has it: PostgreSQL's advisory locks, MySQL's named ones. SQLite
+has nothing of the kind.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from django.db import OperationalError, connections, models
+from django.db import DatabaseError, OperationalError, connections, models, transaction
 
 # How long a turn is waited for; writers that queue need some milliseconds each.
 TURN_SECONDS = 1.0
@@ -36,18 +38,34 @@ class NoTurn(Exception):
 
 def are_taken(using: str) -> bool:
     """Tell whether there are turns in this database."""
-    return connections[using].vendor == "postgresql"
+    return connections[using].vendor in ("postgresql", "mysql")
 
 
-def take_turn(model: type[models.Model], pk: Any, using: str) -> None:
-    """Wait for the turn of a row, in a statement of its own: the next one sees what came before.
+@contextmanager
+def transaction_in_turn(model: type[models.Model], pk: Any, using: str) -> Iterator[None]:
+    """Open a transaction when it is its turn at the row, and keep that to its end.
 
-    It is held to the end of the transaction. Two rows that share a number wait for each other, and no harm is done.
+    What is read in it shows what came before. Two rows that share a number wait for each other, and no harm is done.
 
     Raises:
-        NoTurn: it took longer than ``TURN_SECONDS``; who holds it may be waiting for this very write. The transaction
-            has to be rolled back.
+        NoTurn: it took longer than ``TURN_SECONDS``; who holds it may be waiting for this very write.
     """
+    number = _number(model, pk)
+    if connections[using].vendor == "postgresql":
+        with transaction.atomic(using=using):
+            _wait_in_transaction(number, using)
+            yield
+        return
+    _wait_in_session(number, using)
+    try:
+        with transaction.atomic(using=using):
+            yield
+    finally:
+        _leave(number, using)
+
+
+def _wait_in_transaction(number: int, using: str) -> None:
+    """Take an advisory lock that ends with the transaction."""
     try:
         with connections[using].cursor() as cursor:
             # PostgreSQL evaluates the columns of such a SELECT in order, so the limit is for this lock alone.
@@ -55,7 +73,7 @@ def take_turn(model: type[models.Model], pk: Any, using: str) -> None:
                 "SELECT set_config('lock_timeout', %s, true), pg_advisory_xact_lock(%s),"
                 " set_config('lock_timeout', own, true)"
                 " FROM (SELECT current_setting('lock_timeout') AS own OFFSET 0) AS settings",
-                [f"{TURN_SECONDS * 1000:.0f}ms", _number(model, pk)],
+                [f"{TURN_SECONDS * 1000:.0f}ms", number],
             )
     except OperationalError as error:
         cause: Any = error.__cause__
@@ -64,13 +82,39 @@ def take_turn(model: type[models.Model], pk: Any, using: str) -> None:
         raise NoTurn from error
 
 
+# MySQL's names are the server's, and of 64 characters at most.
+_NAME = "MD5(CONCAT('occ ', DATABASE(), ' ', %s))"
+
+
+def _wait_in_session(number: int, using: str) -> None:
+    try:
+        with connections[using].cursor() as cursor:
+            cursor.execute(f"SELECT GET_LOCK({_NAME}, %s)", [number, TURN_SECONDS])
+            (taken,) = cursor.fetchone()
+    except DatabaseError as error:  # some clusters forbid it
+        raise NoTurn from error
+    if taken != 1:
+        raise NoTurn
+
+
+def _leave(number: int, using: str) -> None:
+    connection = connections[using]
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(f"DO RELEASE_LOCK({_NAME})", [number])
+    except DatabaseError:  # it is gone with the session, or goes now
+        connection.close()
+
+
 def with_turn(row: models.QuerySet[Any, Any], pk: Any) -> models.QuerySet[Any, Any]:
     """Have ``row``, a query FOR UPDATE of one row, wait for its turn as well, for as long as that takes.
 
     In the WHERE of the same statement, which is before the row is locked; the row is then shown in its newest version
     as always.
     """
-    return row.filter(_Turn(models.Value(_number(row.model, pk)))) if are_taken(row.db) else row
+    if connections[row.db].vendor != "postgresql":  # InnoDB serves in order
+        return row
+    return row.filter(_Turn(models.Value(_number(row.model, pk))))
 
 
 class _Turn(models.Func):

@@ -128,9 +128,9 @@ class GuardedWrites(Generic[_M]):
         the copy are its own affair. What it returns is ignored. It may save the copy by hand as well. Nothing
         changed: nothing is written, and the version stays. Otherwise one guarded UPDATE writes the changed columns
         (and ``auto_now`` ones). After a conflict, or where writers of this process were refused of late, an attempt
-        queues for its turn at the row first (PostgreSQL). After ``lock_after`` conflicts, and on the last attempt, the
-        row is read under its lock, so that a hot row cannot starve the caller. Inside an open transaction that lock is
-        held to its end, and there are no turns.
+        queues for its turn at the row first (not on SQLite). After ``lock_after`` conflicts, and on the last attempt,
+        the row is read under its lock, so that a hot row cannot starve the caller. Inside an open transaction that
+        lock is held to its end, and there are no turns.
 
         Args:
             pk: the primary key of the row; the queryset's filters apply too.

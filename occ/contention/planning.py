@@ -26,8 +26,8 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*(us|ms|s|m|min|h)")
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 MEANINGS: dict[Strategy, str] = {
-    "optimistic": "retried with jitter, never under a lock (lock_after=None)",
-    "escalated": "mutate as it is: after two conflicts under the row's lock",
+    "optimistic": "retried with jitter, never in turn or under a lock (lock_after=None)",
+    "escalated": "mutate as it is: after a conflict in turn, after two under the row's lock",
     "owned": "apply: each writer owns fields of its own",
     "queued": "a reconciler writes; asking for a run is the write",
 }

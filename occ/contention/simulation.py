@@ -16,6 +16,7 @@ from typing import Literal
 
 from occ.backoff import Backoff
 from occ.retry import DEFAULT_BACKOFF, LOCK_AFTER
+from occ.turns import HOT_SECONDS
 
 Strategy = Literal["optimistic", "escalated", "owned", "queued"]
 STRATEGIES: tuple[Strategy, ...] = ("optimistic", "escalated", "owned", "queued")
@@ -86,11 +87,12 @@ class _Lock:
 
 
 class _Row:
-    __slots__ = ("item", "lock", "pending", "queued", "version")
+    __slots__ = ("item", "lock", "pending", "queued", "turn", "version")
 
     def __init__(self) -> None:
         self.version = 0
         self.lock = _Lock()
+        self.turn = _Lock()
         self.item = _Lock()  # of its work item
         self.pending: list[Callable[[], None]] = []  # who is told when the next run has written
         self.queued = False
@@ -174,6 +176,7 @@ class Simulation:
     # -- writers -----------------------------------------------------------------------------------------------------
 
     def _writer(self) -> _Process:
+        hot_until: dict[_Row, float] = {}  # where this writer was refused
         while True:
             begun = self.now
             row = self.chance.choice(self.rows)
@@ -182,7 +185,7 @@ class Simulation:
             elif self.strategy == "owned":
                 done = yield from self._apply(row)
             else:
-                done = yield from self._mutate(row)
+                done = yield from self._mutate(row, hot_until)
             if self._counts and done and self.strategy != "queued":
                 self.outcome.successes += 1
                 self.outcome.latencies.append(self.now - begun)
@@ -193,32 +196,46 @@ class Simulation:
         if self._counts:
             self.outcome.statements += number
 
-    def _mutate(self, row: _Row) -> Generator[float | _Lock | None, None, bool]:
-        """Read, change, write if unchanged; on a conflict again after the backoff, from some attempt on locked."""
+    def _mutate(self, row: _Row, hot_until: dict[_Row, float]) -> Generator[float | _Lock | None, None, bool]:
+        """Read, change, write if unchanged; on a conflict again after the backoff, then in turn, then locked."""
         half = self.load.statement / 2
         attempts = self.backoff.attempts or 1
         for attempt in range(attempts):
             last = attempt == attempts - 1
             locked = self.lock_after is not None and attempt > 0 and (last or attempt >= self.lock_after)
+            in_turn = locked or (self.lock_after is not None and (attempt > 0 or hot_until.get(row, 0.0) > self.now))
             yield self.load.statement  # BEGIN
+            if in_turn:
+                yield half
+                yield row.turn
+                if locked:
+                    yield row.lock
+                else:  # a statement of its own
+                    self._statements(1)
+                    yield self.load.statement
+            else:
+                yield half
             self._statements(1)
-            yield half
-            if locked:
-                yield row.lock
             version = row.version
             yield half + self.load.window + half
             self._statements(1)
             if not locked:
                 yield row.lock
-            if row.version == version:
+            written = row.version == version
+            if written:
                 yield self.load.statement  # the UPDATE returns, COMMIT arrives
                 row.version += 1
                 self._release(row.lock)
-                yield half
+            else:
+                self._release(row.lock)
+                self._statements(1)  # the refusal reads the version that is there now
+                yield 2 * self.load.statement  # and the transaction is rolled back
+            if in_turn:
+                self._release(row.turn)
+            yield half
+            if written:
                 return True
-            self._release(row.lock)
-            self._statements(1)  # the refusal reads the version that is there now
-            yield half + 2 * self.load.statement  # and the transaction is rolled back
+            hot_until[row] = self.now + HOT_SECONDS
             if self._counts:
                 self.outcome.conflicts += 1
             if not last:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from django.db import connection, connections, transaction
+from django.db import DatabaseError, connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
 
 import occ
@@ -24,9 +24,27 @@ def no_turns_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def server() -> None:
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite has no turns")
+
+
+@pytest.fixture
 def postgresql() -> None:
     if connection.vendor != "postgresql":
-        pytest.skip("turns are an advisory lock of PostgreSQL")
+        pytest.skip("is about PostgreSQL")
+
+
+@pytest.fixture
+def mysql() -> None:
+    if connection.vendor != "mysql":
+        pytest.skip("is about MySQL and MariaDB")
+
+
+def waits(queries: CaptureQueriesContext) -> int:
+    """Return how often a turn was waited for, apart from the row's lock."""
+    statements = [query["sql"] for query in queries]
+    return sum("GET_LOCK" in sql or ("advisory" in sql and "UPDATE" not in sql) for sql in statements)
 
 
 def in_thread(work: Callable[[], object]) -> None:
@@ -59,7 +77,7 @@ def turns_before_each_attempt(pk: int, *, rivals: int = 0, **options: object) ->
     taken = []
 
     def change(counter: Counter) -> None:
-        taken.append(sum("advisory" in query["sql"] and "UPDATE" not in query["sql"] for query in queries))
+        taken.append(waits(queries))
         if len(taken) <= rivals:
             in_thread(lambda: rival(pk))
         counter.value += 1
@@ -75,8 +93,7 @@ def held_by_another(pk: int) -> Iterator[None]:
     taken, done = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with transaction.atomic():
-            turns.take_turn(Counter, pk, "default")
+        with turns.transaction_in_turn(Counter, pk, "default"):
             taken.set()
             assert done.wait(60)
 
@@ -90,16 +107,16 @@ def held_by_another(pk: int) -> Iterator[None]:
         thread.join(60)
 
 
-def test_who_was_refused_queues_then_locks_the_row(postgresql):
+def test_who_was_refused_queues_then_locks_the_row(server):
     counter = Counter.objects.create()
 
-    # The third attempt takes turn and lock in one statement, with its read.
+    # The third attempt takes the row's lock with its read; on PostgreSQL that statement waits for its turn as well.
     assert turns_before_each_attempt(counter.pk, rivals=2) == [0, 1, 1]
     counter.refresh_from_db()
     assert counter.value == 201
 
 
-def test_for_a_while_first_attempts_at_that_row_queue_as_well(postgresql, monkeypatch):
+def test_for_a_while_first_attempts_at_that_row_queue_as_well(server, monkeypatch):
     hot, other = Counter.objects.create(), Counter.objects.create()
     turns_before_each_attempt(hot.pk, rivals=1)
 
@@ -110,7 +127,7 @@ def test_for_a_while_first_attempts_at_that_row_queue_as_well(postgresql, monkey
     assert turns_before_each_attempt(hot.pk) == [0]
 
 
-def test_whoever_wants_no_lock_takes_no_turn(postgresql):
+def test_whoever_wants_no_lock_takes_no_turn(server):
     counter = Counter.objects.create()
 
     assert turns_before_each_attempt(counter.pk, rivals=1, lock_after=None) == [0, 0]
@@ -126,22 +143,22 @@ def test_within_a_transaction_there_are_no_turns():
         assert turns_before_each_attempt(counter.pk) == [0]
 
 
-def test_other_databases_have_none():
-    if connection.vendor == "postgresql":
-        pytest.skip("PostgreSQL has them")
+def test_sqlite_has_none():
+    if connection.vendor != "sqlite":
+        pytest.skip("is about SQLite")
     counter = Counter.objects.create()
     turns.note_refusal(Counter, counter.pk, "default")
 
     assert turns_before_each_attempt(counter.pk) == [0]
 
 
-def test_a_function_that_was_refused_queues_too(postgresql):
+def test_a_function_that_was_refused_queues_too(server):
     counter = Counter.objects.create()
     taken = []
 
     @occ.retry_on_conflict(backoff=AT_ONCE)
     def increment() -> None:
-        taken.append(sum("advisory" in query["sql"] for query in queries))
+        taken.append(waits(queries))
         mine = Counter.objects.get(pk=counter.pk)
         if len(taken) == 1:
             in_thread(lambda: rival(counter.pk))
@@ -154,7 +171,7 @@ def test_a_function_that_was_refused_queues_too(postgresql):
     assert taken == [0, 1]
 
 
-def test_a_turn_that_does_not_come_is_done_without(postgresql, monkeypatch):
+def test_a_turn_that_does_not_come_is_done_without(server, monkeypatch):
     monkeypatch.setattr(turns, "TURN_SECONDS", 0.05)
     counter = Counter.objects.create()
     turns.note_refusal(Counter, counter.pk, "default")
@@ -166,7 +183,7 @@ def test_a_turn_that_does_not_come_is_done_without(postgresql, monkeypatch):
     assert counter.value == 1
 
 
-def test_a_rival_that_is_waited_for_within_a_turn_comes_through(postgresql, monkeypatch):
+def test_a_rival_that_is_waited_for_within_a_turn_comes_through(server, monkeypatch):
     monkeypatch.setattr(turns, "TURN_SECONDS", 0.05)
     counter = Counter.objects.create()
     turns.note_refusal(Counter, counter.pk, "default")
@@ -208,11 +225,56 @@ def test_the_limit_is_for_the_turn_alone(postgresql):
 
 
 def test_other_errors_are_no_missing_turn(postgresql):
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET LOCAL statement_timeout = '1ms'")
-        counter_pk = 1
-        with held_by_another(counter_pk), pytest.raises(turns.OperationalError, match="statement timeout"):
-            turns.take_turn(Counter, counter_pk, "default")
+    with connection.cursor() as cursor:
+        cursor.execute("SET statement_timeout = '50ms'")
+    try:
+        with (
+            held_by_another(1),
+            pytest.raises(turns.OperationalError, match="statement timeout"),
+            turns.transaction_in_turn(Counter, 1, "default"),
+        ):
+            pytest.fail("this is not its turn")
+    finally:
+        connection.close()
+
+
+def test_a_turn_ends_with_its_transaction_whatever_ends_it(server):
+    with pytest.raises(ZeroDivisionError), turns.transaction_in_turn(Counter, 1, "default"):
+        raise ZeroDivisionError
+
+    with held_by_another(1):
+        pass
+
+
+def test_where_named_locks_are_forbidden_there_are_no_turns(mysql, monkeypatch):
+    monkeypatch.setattr(turns, "_NAME", "NO_SUCH_FUNCTION(%s)")
+    counter = Counter.objects.create()
+    turns.note_refusal(Counter, counter.pk, "default")
+
+    assert len(turns_before_each_attempt(counter.pk)) == 1
+    counter.refresh_from_db()
+    assert counter.value == 1
+    with pytest.raises(turns.NoTurn), turns.transaction_in_turn(Counter, counter.pk, "default"):
+        pytest.fail("there are none")
+
+
+def test_a_turn_whose_session_was_lost_is_over(mysql):
+    counter = Counter.objects.create()
+
+    with pytest.raises(DatabaseError), turns.transaction_in_turn(Counter, counter.pk, "default"):
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT CONNECTION_ID()")
+            (session,) = cursor.fetchone()
+        in_thread(lambda: kill(session))
+        counter.save()
+
+    with held_by_another(counter.pk):
+        counter.save()
+
+
+def kill(session: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"KILL {session}")
 
 
 def test_not_more_rows_are_remembered_than_there_is_room_for(monkeypatch):
