@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 WRITERS = 32
 LOADS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8)
 CLASSIC = (0.3, 0.6, 0.8)  # the loads at which more strategies are measured
-SATURATED = "saturated"
+SATURATED, BURST = "saturated", "burst of 32"
+AIMED = (*(f"load {load:.0%}" for load in CLASSIC), BURST)  # elsewhere the 99th percentile is that of few writes
 P99_AIM, GOODPUT_AIM, STATEMENTS_AIM, FAIRNESS_AIM = 1.5, 0.9, 2.2, 0.8
 
 _forked = multiprocessing.get_context("fork")
@@ -101,7 +102,7 @@ def measure(*, seconds: float, loads: tuple[float, ...]) -> dict[str, Any]:
     closed = Scenario(name=SATURATED, seconds=seconds, arrivals=None)
     capacity = statistics.median(run(closed, strategies.LOCKED)["goodput"] for _ in range(3 if seconds > 1 else 1))
     burst = [[float(n) for n in range(max(1, int(seconds)))] for _ in range(WRITERS)]
-    work = [(Scenario(name="burst of 32", seconds=seconds, arrivals=burst), one) for one in strategies.ALL]
+    work = [(Scenario(name=BURST, seconds=seconds, arrivals=burst), one) for one in strategies.ALL]
     work += [(closed, one) for one in strategies.ALL]
     for load in loads:
         arrivals = [_poisson(load * capacity / WRITERS, seconds, chance) for _ in range(WRITERS)]
@@ -307,7 +308,7 @@ def verdict(report: dict[str, Any]) -> int:
         p99 = [row["p99_ms"] / one["p99_ms"] for one in same]
         goodput = [row["goodput"] / one["goodput"] for one in same]
         misses = []
-        if min(p99) > P99_AIM:
+        if row["scenario"] in AIMED and min(p99) > P99_AIM:
             misses.append(f"p99 {min(p99):.2f} > {P99_AIM}")
         if max(goodput) < GOODPUT_AIM:
             misses.append(f"goodput {max(goodput):.2f} < {GOODPUT_AIM}")

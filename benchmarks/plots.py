@@ -37,29 +37,38 @@ def _by_strategy(report: dict[str, Any], figure: str) -> dict[str, dict[str, flo
 
 
 def _cost_of_conflicts(report: dict[str, Any], target: Path) -> None:
-    """Draw what retries cost, as a share of ``select_for_update``, against the share of refused attempts."""
+    """Draw how many attempts are refused as the load grows, and what that costs compared with ``select_for_update``."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot
 
-    conflicts = _by_strategy(report, "conflicts")
-    figure, axes = pyplot.subplots(1, 3, figsize=(13, 4), layout="constrained")
-    titles = (("p99_ms", "99th percentile"), ("statements", "statements per write"), ("goodput", "goodput"))
-    for axis, (what, title) in zip(axes, titles, strict=True):
-        costs = _by_strategy(report, what)
+    figure, axes = pyplot.subplots(1, 4, figsize=(15, 4), layout="constrained")
+    panels = (
+        ("conflicts", "refused attempts, share"),
+        ("p99_ms", "99th percentile, compared"),
+        ("statements", "statements per write, compared"),
+        ("goodput", "goodput, compared"),
+    )
+    for axis, (what, title) in zip(axes, panels, strict=True):
+        found = _by_strategy(report, what)
         for name in ("retry with jitter", "mutate (as shipped)"):
             points = sorted(
-                (conflicts[name][where], cost / costs["select_for_update"][where])
-                for where, cost in costs[name].items()
-                if where.startswith("load") and where in costs["select_for_update"]
+                (int(where.removeprefix("load ").removesuffix("%")), value, found["select_for_update"][where])
+                for where, value in found[name].items()
+                if where.startswith("load")
             )
-            axis.plot(*zip(*points, strict=True), marker="o", color=COLOURS[name], label=name)
-        axis.axhline(1, color=COLOURS["select_for_update"], linewidth=1, label="select_for_update")
-        axis.axvline(LINE, color="#cf222e", linestyle=":", label="5 %")
-        axis.set(title=title, xlabel="refused attempts, share", ylim=(0, None))
-    axes[0].set_ylabel("as a share of select_for_update")
-    axes[0].legend()
+            loads, values, base = zip(*points, strict=True)
+            if what != "conflicts":
+                values = tuple(value / one for value, one in zip(values, base, strict=True))
+            axis.plot(loads, values, marker="o", color=COLOURS[name], label=name)
+        if what == "conflicts":
+            axis.axhline(LINE, color="#cf222e", linestyle=":", label="5 %")
+        else:
+            axis.axhline(1, color=COLOURS["select_for_update"], linewidth=1, label="select_for_update")
+        axis.set(title=title, xlabel="load, % of what select_for_update manages", xlim=(0, None))
+        axis.set(yscale="log") if what == "p99_ms" else axis.set(ylim=(0, None))
+        axis.legend(fontsize="small")
     _finish(figure, report, target)
 
 
