@@ -72,12 +72,12 @@ class Snapshot:
     def take_again(self, instance: models.Model, fields: set[str] | None = None) -> None:
         """Remember the values anew, all or those of the fields named."""
         loaded = instance.__dict__
-        for field in stored_fields(instance):
-            if fields is None or field.name in fields or field.attname in fields:
-                value = loaded[field.attname]
+        for attname, field in _columns(type(instance)).items():
+            if attname in loaded and (fields is None or field.name in fields or attname in fields):
+                value = loaded[attname]
                 if type(value) not in _PLAIN:
-                    value = _Stored(stored_form(field, getattr(instance, field.attname), self.using))
-                self._values[field.attname] = value
+                    value = _Stored(stored_form(field, getattr(instance, attname), self.using))
+                self._values[attname] = value
 
     def following(self, instance: models.Model, fields: set[str] | None) -> Snapshot:
         """Return a copy that remembers the values of the fields named anew."""
@@ -102,9 +102,10 @@ class Snapshot:
         values, loaded = self._values, instance.__dict__
         return any(
             # A plain value that nobody assigned is the very same object.
-            (field.attname not in values or loaded[field.attname] is not values[field.attname])
+            attname in loaded
+            and loaded[attname] is not values.get(attname, UNKNOWN)
             and self._is_changed(field, instance)
-            for field in stored_fields(instance)
+            for attname, field in _columns(type(instance)).items()
         )
 
     def _is_changed(self, field: models.Field[Any, Any], instance: models.Model) -> bool:
@@ -192,17 +193,17 @@ def save_changes(instance: models.Model, snapshot: Snapshot) -> bool:
 def stored_fields(instance: models.Model) -> list[models.Field[Any, Any]]:
     """Return the fields of ``instance`` that are loaded and that a save writes, without key, version and owners."""
     loaded = instance.__dict__
-    return [field for field in _fields_that_save_writes(type(instance)) if field.attname in loaded]
+    return [field for attname, field in _columns(type(instance)).items() if attname in loaded]
 
 
 @functools.cache
-def _fields_that_save_writes(model: type[models.Model]) -> tuple[models.Field[Any, Any], ...]:
+def _columns(model: type[models.Model]) -> dict[str, models.Field[Any, Any]]:
     ours = getattr(model, "_occ_version_field", None), getattr(model, "_occ_managed_fields", None)
-    return tuple(
-        field
+    return {
+        field.attname: field
         for field in model._meta.concrete_fields
         if not (field.primary_key or field.generated or any(field is one for one in ours))
-    )
+    }
 
 
 def stored_form(field: models.Field[Any, Any], value: Any, using: str) -> Any:
