@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -21,6 +21,7 @@ from reconcilers.exceptions import InvalidKey
 from reconcilers.result import Result
 
 KEY_LENGTH = 255
+_NO_KEY = (ValidationError, ValueError, TypeError, OverflowError, RecursionError)
 DEFAULT_LEASE = dt.timedelta(minutes=5)
 
 
@@ -129,30 +130,29 @@ class Reconciler:
         Raises:
             InvalidKey: ``pk`` is not a possible primary key of the model.
         """
+        fields = self.model._meta.pk_fields
         try:
-            if isinstance(pk, tuple | list):
-                fields = self.model._meta.pk_fields
-                if len(pk) != len(fields):
-                    raise ValueError
-                return self._checked(json.dumps([str(f.to_python(v)) for f, v in zip(fields, pk, strict=True)]), pk)
-            if isinstance(pk, bool | float):
-                raise ValueError  # int() would round it to somebody else's key
-            value = self.model._meta.pk.to_python(pk)
-        except (ValidationError, ValueError, TypeError, OverflowError):
+            key = _text_of(fields[0], pk) if len(fields) == 1 else json.dumps([*map(str, self._columns(pk))])
+        except _NO_KEY:
             raise self._invalid(pk) from None
-        if value is None or value == "":
+        if not key:
             raise self._invalid(pk)
-        return self._checked(str(value), pk)
+        return self._checked(key, pk)
 
     def pk_for(self, key: str) -> Any:
         """Return the primary key that ``key`` stands for; ``InvalidKey`` if there is none."""
         fields = self.model._meta.pk_fields
         try:
-            if len(fields) > 1:
-                return tuple(f.to_python(v) for f, v in zip(fields, json.loads(key), strict=True))
-            return self.model._meta.pk.to_python(key)
-        except (ValidationError, ValueError, TypeError, OverflowError):
+            return fields[0].to_python(key) if len(fields) == 1 else self._columns(key)
+        except _NO_KEY:
             raise self._invalid(key) from None
+
+    def _columns(self, pk: Any) -> tuple[Any, ...]:
+        """Return the columns of a composite key that was given as such or as its text."""
+        values = json.loads(pk) if isinstance(pk, str) else pk
+        if not isinstance(values, tuple | list):
+            raise ValueError
+        return tuple(f.to_python(_text_of(f, v)) for f, v in zip(self.model._meta.pk_fields, values, strict=True))
 
     def _checked(self, key: str, pk: object) -> str:
         if len(key) > KEY_LENGTH:
@@ -168,6 +168,18 @@ class Reconciler:
 
     def __repr__(self) -> str:
         return f"<Reconciler {self.name} of {self.model._meta.label}>"
+
+
+def _text_of(field: Any, value: Any) -> str:
+    """Return the one text of a value of a key's column; one of ``_NO_KEY`` where it cannot be one."""
+    # int() would round a float to somebody else's key, and a column of text takes anything for text: an object in the
+    # place of its key, a list of keys in the place of one.
+    if isinstance(value, bool | float | models.Model) or (isinstance(value, Iterable) and not isinstance(value, str)):
+        raise ValueError
+    found = field.to_python(value)
+    if found is None:
+        raise ValueError
+    return str(found)
 
 
 @dataclass(kw_only=True)

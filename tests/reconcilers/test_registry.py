@@ -137,8 +137,7 @@ def test_a_composite_key_has_one_text(register: Register) -> None:
 
     assert key == reconciler.key_for([1, 42]) == reconciler.key_for(reconciler.pk_for(key))
     assert reconciler.pk_for(key) == (1, 42)
-    with pytest.raises(InvalidKey):
-        reconciler.key_for((1, 2, 3))
+    assert reconciler.key_for('["1","42"]') == reconciler.key_for(" [1, 42]") == key
 
 
 @pytest.mark.parametrize(
@@ -154,11 +153,43 @@ def test_a_composite_key_has_one_text(register: Register) -> None:
         (Shelf, "nul\x00"),
         (Shelf, "lone surrogate \udce9"),
         (Counter, {"id": 7}),
+        (Counter, (7,)),
+        (Counter, Counter(pk=7)),
+        (Shelf, Shelf(code="B-7")),
+        (Shelf, ("B-7",)),
+        (Shelf, ["B-7"]),
+        (Shelf, b"B-7"),
     ],
 )
 def test_what_cannot_be_a_key_is_refused(model: Any, pk: Any) -> None:
     with pytest.raises(InvalidKey):
         example(model=model)().key_for(pk)
+
+
+@pytest.mark.parametrize(
+    "pk",
+    [
+        (1, 2, 3),
+        (1,),
+        (1, None),
+        (1, 2.5),
+        (1, True),
+        (1, [2]),
+        (1, "two"),
+        12,
+        "12",
+        "garbage",
+        '"12"',
+        '{"1": 2, "3": 4}',
+        "[" * 100_000,
+    ],
+)
+def test_what_cannot_be_a_composite_key_is_refused(pk: Any) -> None:
+    reconciler = example(model=Holding)()
+
+    for convert in (reconciler.key_for, reconciler.pk_for) if isinstance(pk, str) else (reconciler.key_for,):
+        with pytest.raises(InvalidKey):
+            convert(pk)
 
 
 @pytest.mark.django_db
