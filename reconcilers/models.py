@@ -77,12 +77,12 @@ class WorkItem(models.Model):
 
 
 class Heartbeat(models.Model):
-    """A periodic job: when it last ran, when it is wanted next, how far it came."""
+    """A periodic job: when it last ran, when it is wanted next, how far it came (a part of it and a key)."""
 
     name = ExactCharField(max_length=150, unique=True)
     beat_at = models.DateTimeField(null=True)
     due_at = models.DateTimeField(null=True)
-    cursor = models.CharField(max_length=KEY_LENGTH, blank=True, default="")
+    cursor = models.CharField(max_length=KEY_LENGTH + 45, blank=True, default="")
 
     def __str__(self) -> str:
         return self.name

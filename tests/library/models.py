@@ -227,6 +227,15 @@ class Holding(OptimisticLockModel):
         return f"{self.branch}/{self.number}"
 
 
+class Place(OptimisticLockModel):
+    """Keyed by a long text."""
+
+    path = models.CharField(max_length=255, primary_key=True)
+
+    def __str__(self) -> str:
+        return self.path
+
+
 class Cover(OptimisticLockModel):
     """Keyed by a relation."""
 

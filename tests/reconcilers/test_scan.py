@@ -11,9 +11,11 @@ from django.db import connection
 import reconcilers
 from reconcilers import Reconciler, TerminalError
 from reconcilers.models import Heartbeat, WorkItem
+from reconcilers.reconciler import KEY_LENGTH
+from reconcilers.registry import get
 from reconcilers.testing import InlineRunner
 from reconcilers.workqueue import scanner
-from tests.library.models import Author, Book, Counter, Shelf
+from tests.library.models import Author, Book, Counter, Holding, Place, Shelf
 
 pytestmark = pytest.mark.django_db
 
@@ -185,6 +187,53 @@ def test_keys_that_are_text_are_scanned_in_their_order() -> None:
         second = ran_after_an_hour(runner)
 
     assert (first, second) == (["a-1", "z-9"], ["z-9"])
+
+
+def test_composite_keys_are_scanned_chunk_by_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    class OfHoldings(Reconciler):
+        model = Holding
+        resync = None
+
+        def reconcile(self, holding: Holding) -> None: ...
+
+    monkeypatch.setattr(scanner, "CHUNK", 2)
+    Holding.objects.bulk_create(Holding(branch=branch, number=number) for branch in (1, 2) for number in (9, 10, 11))
+
+    with InlineRunner(OfHoldings) as runner:
+        first = [key for _, key, _ in runner.run()]
+        behind_its_back("UPDATE library_holding SET version = version + 1 WHERE branch = 2 AND number = 9")
+        behind_its_back("DELETE FROM library_holding WHERE branch = 1 AND number = 10")
+        second = ran_after_an_hour(runner)
+
+    assert sorted(first) == sorted(f'["{branch}", "{number}"]' for branch in (1, 2) for number in (9, 10, 11))
+    assert second == ['["1", "10"]', '["2", "9"]']
+
+
+def test_a_scan_stops_and_goes_on_at_a_key_of_the_greatest_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    class OfPlaces(Reconciler):
+        model = Place
+        resync = None
+
+        def reconcile(self, place: Place) -> None: ...
+
+    moment = [0.0]
+
+    def slow() -> float:
+        moment[0] += 0.6 * scanner.BUDGET_SECONDS  # one chunk a pass
+        return moment[0]
+
+    monkeypatch.setattr(scanner, "CHUNK", 1)
+    keys = sorted(letter * KEY_LENGTH for letter in "abc")
+    Place.objects.bulk_create(Place(path=key) for key in keys)
+
+    with InlineRunner(OfPlaces) as runner:
+        WorkItem.objects.all().delete()
+        scanner.want_scan("OfPlaces", using="default", everything=True)
+        for _ in range(9):
+            scanner.scan_if_due(get(OfPlaces), using="default", clock=slow)
+        ran = sorted(key for _, key, _ in runner.run())
+
+    assert ran == keys
 
 
 def test_very_many_changes_of_a_watched_model_run_every_row(settings: Any) -> None:
