@@ -95,21 +95,29 @@ def waiting(reconcilers: Sequence[Reconciler], *, using: str) -> list[Waiting]:
 
 
 def claim_many(waiting: Waiting, *, using: str, limit: int) -> list[Claim]:
-    """Take the leases of up to ``limit`` keys: those that wait for a change come first, those of dead workers last.
+    """Take the leases of up to ``limit`` keys, those that wait for a change first, or of one whose worker died.
+
+    That one is taken alone. It may be what its worker died of, and a batch that it is in dies with it: the others would
+    be charged for it, time and again, until they are parked as it is.
 
     Where the database can, keys locked by others are passed over.
     """
+    if waiting.expired and (taken := _claim_expired(waiting.reconciler, using=using)):
+        return [taken]
+    if waiting.reconciler.max_attempts == 1:
+        limit = 1  # the same for want of a second attempt
     claims: list[Claim] = []
     for cause in waiting.causes:
         if len(claims) < limit:
             claims += _claim_due(waiting.reconciler, cause, using=using, limit=limit - len(claims))
-    if waiting.expired and len(claims) < limit:
-        d = sql.dialect_of(connections[using])
-        parameters = {"reconciler": waiting.reconciler.name, "now": d.seconds(0), "nudged_since": d.seconds(0)}
-        for _, key, _ in sql.fetch(using, sql.expired(d), {**parameters, "limit": limit - len(claims)}):
-            taken = claim(waiting.reconciler, key, using=using)
-            claims += [taken] if taken else []
     return claims
+
+
+def _claim_expired(reconciler: Reconciler, *, using: str) -> Claim | None:
+    d = sql.dialect_of(connections[using])
+    parameters = {"reconciler": reconciler.name, "now": d.seconds(0), "nudged_since": d.seconds(0), "limit": 20}
+    keys = (key for _, key, _ in sql.fetch(using, sql.expired(d), parameters))
+    return next((taken for key in keys if (taken := claim(reconciler, key, using=using))), None)
 
 
 def _claim_due(reconciler: Reconciler, cause: Cause, *, using: str, limit: int) -> list[Claim]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from reconcilers.models import WorkItem
+from reconcilers.workqueue.sql import DatabaseNow
 from tests.faults.conftest import Burst, assert_all_reconciled, wait_until_settled
 from tests.faults.workload.runs import RunRecord
 from tests.kit.failpoints import Failpoints
@@ -124,3 +125,30 @@ def test_a_key_that_kills_its_worker_ends_parked_and_blocks_nobody(
     settled = WorkItem.objects.filter(reconciler="Poison", observed_version=1).values_list("key", flat=True)
     assert set(settled) == {str(author.pk) for author in others}
     assert sum(1 for _, what, _, _, key in runs.lines() if what == "begin" and key == str(poison.pk)) == 3
+
+
+def test_a_key_that_kills_its_runner_ends_parked_and_takes_none_of_its_batch_along(
+    runreconcilers: StartsProcess, worker_environment: dict[str, str]
+) -> None:
+    poison = Author.objects.create(name="poison")
+    others = [Author.objects.create(name=f"author {n}") for n in range(5)]
+    # It is the first of each batch that it is in.
+    WorkItem.objects.filter(key=str(poison.pk)).update(due_at=DatabaseNow(-60))
+
+    deaths = 0
+    while not _is_parked(poison):
+        runner = runreconcilers("Poison", env={**worker_environment, "OCC_LEASE_SECONDS": "1"})
+        eventually(lambda runner=runner: runner.returncode is not None or _is_parked(poison), what="killed or parked")
+        deaths += runner.returncode is not None
+        runner.kill()
+    runreconcilers("Poison", env=worker_environment)
+    wait_until_settled()
+
+    (parked,) = WorkItem.objects.exclude(parked_at=None)
+    assert (parked.key, deaths) == (str(poison.pk), 3)
+    settled = WorkItem.objects.filter(reconciler="Poison", observed_version=1).values_list("key", flat=True)
+    assert set(settled) == {str(author.pk) for author in others}
+
+
+def _is_parked(author: Author) -> bool:
+    return WorkItem.objects.filter(key=str(author.pk), parked_at__isnull=False).exists()
