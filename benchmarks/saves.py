@@ -1,12 +1,15 @@
 """What a guarded write costs, against plain Django's: ``python -m benchmarks.saves [--quick] [--json PATH]``.
 
-The database is the one of DATABASE_URL (a test database is created on it and dropped again), by default SQLite.
+Beside it: a save under ``select_for_update``, django-concurrency's (where it is installed), and, as the floor, the same
+conditional UPDATE by the database's driver without Django. The database is the one of DATABASE_URL (a test database is
+created on it and dropped again), by default SQLite.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 import json
 import os
 import sys
@@ -15,7 +18,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-AIMS = {"save": 1.03, "save(update_fields)": 1.03, "select_for_update + save": None}
+AIMS = {"save": 1.03, "save(update_fields)": 1.03}
 BULK_FIELDS = ["title", "stock", "price"]
 BULK_AIMS = {"postgresql": 0.15, "sqlite": 0.10, "mysql": 0.60}
 
@@ -26,7 +29,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures to PATH")
     options = parser.parse_args()
 
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
+    os.environ["DJANGO_SETTINGS_MODULE"] = "benchmarks.saves_settings"
     import django
 
     django.setup()
@@ -48,6 +51,7 @@ def main() -> int:
 def measure(*, rounds: int, bulk_rounds: int) -> dict[str, Any]:
     """Measure single and bulk writes on the open database."""
     import django
+    from django.conf import settings
     from django.db import connection, transaction
 
     from benchmarks.measure import CONTROL, compare, control_holds
@@ -73,6 +77,31 @@ def measure(*, rounds: int, bulk_rounds: int) -> dict[str, Any]:
 
         return save_locked
 
+    def by_driver() -> Callable[[], object]:
+        book = Book.objects.create(title="x")
+        mark = "?" if connection.vendor == "sqlite" else "%s"
+        columns = ("title", "stock", "price", "notes", "details", "author_id", "editor_id", "updated_at", "version")
+        assigned = ", ".join(f"{column} = {mark}" for column in columns)
+        sql = f"UPDATE library_book SET {assigned} WHERE id = {mark} AND version = {mark}"  # noqa: S608
+        numbers = itertools.count(1)
+
+        def update() -> None:
+            number = next(numbers)
+            cursor = connection.connection.cursor()
+            values = ("x", number, "0", "", "{}", None, None, "2030-01-01 00:00:00", number + 1)
+            cursor.execute(sql, (*values, book.pk, number))
+            assert cursor.rowcount == 1  # noqa: S101
+            cursor.close()
+
+        return update
+
+    def peers() -> dict[str, Callable[[], object]]:
+        if not settings.PEERS:
+            return {}
+        from benchmarks.peers.models import ConcurrencyBook
+
+        return {"django-concurrency": saver(ConcurrencyBook)}
+
     report: dict[str, Any] = {
         "database": f"{connection.vendor} {'.'.join(map(str, connection.get_database_version()))}",
         "vendor": connection.vendor,
@@ -89,6 +118,8 @@ def measure(*, rounds: int, bulk_rounds: int) -> dict[str, Any]:
                     CONTROL: saver(PlainBook),
                     "save": saver(Book),
                     **({"select_for_update + save": locking()} if mode == "autocommit" else {}),
+                    **peers(),
+                    "UPDATE by the driver": by_driver(),
                 },
                 baseline="plain",
                 rounds=rounds,

@@ -1,0 +1,1 @@
+"""Other packages that guard saves, for ``benchmarks.saves``."""
