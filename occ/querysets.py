@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import connections, models, transaction
@@ -83,7 +84,7 @@ class OptimisticLockQuerySet(GuardedWrites[_M], models.QuerySet[_M, _M]):
 
         With ``update_conflicts=True`` the rows that are updated instead move their version by one. With
         ``ignore_conflicts=True`` nothing tells which objects were inserted, so none can be saved afterwards: read
-        them first.
+        them first. Where somebody listens to ``occ.signals.rows_written``, it is sent in the transaction of the insert.
         """
         objs = list(objs)
         field = version_field(self.model)
@@ -91,8 +92,13 @@ class OptimisticLockQuerySet(GuardedWrites[_M], models.QuerySet[_M, _M]):
             return super().bulk_create(objs, *args, **kwargs)
         before = [obj.__dict__.get(field.attname, UNSET) for obj in objs]
         adding = [obj._state.adding for obj in objs]
+        self._for_write = True
+        observed = bool(objs) and rows_written.has_listeners(self.model)
         try:
-            created = super().bulk_create(objs, *args, **kwargs)
+            with transaction.atomic(using=self.db, savepoint=False) if observed else nullcontext():
+                created = super().bulk_create(objs, *args, **kwargs)
+                if observed:
+                    send_rows_written(self.model, self.db, _keys(objs), "bulk_create")
         except BaseException:
             for obj, version, new in zip(objs, before, adding, strict=True):
                 vars(obj)[field.attname], obj._state.adding = version, new
@@ -187,6 +193,12 @@ else:
             owner = next(base for base in cls.__mro__ if "use_in_migrations" in vars(base))
             if owner is OptimisticLockManager:
                 cls.use_in_migrations = False
+
+
+def _keys(objs: list[_M]) -> list[Any] | None:
+    """Return the keys of objects that were inserted, or None where the database did not tell all of them."""
+    keys: list[Any] = [obj.pk for obj in objs]
+    return None if any(None in (key if isinstance(key, tuple) else (key,)) for key in keys) else keys
 
 
 class GuardedOptions(Options):  # type: ignore[type-arg]

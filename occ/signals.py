@@ -5,8 +5,9 @@
     is one. A receiver that raises replaces the ``Conflict``; keep it small. A ``BulkConflict`` is sent once.
 
 ``rows_written(sender=model, using=alias, pks=list | None, operation=str)``
-    A queryset wrote rows (``update``, ``bulk_update``) and no ``post_save`` tells of it. Sent inside the transaction
-    of the write. ``pks`` is None when there were more than ``ROWS_WRITTEN_LIMIT``.
+    A queryset wrote rows (``update``, ``bulk_update``, ``bulk_create``) and no ``post_save`` tells of it. Sent inside
+    the transaction of the write. ``pks`` is None when there were more than ``ROWS_WRITTEN_LIMIT``, and where the database does not tell
+    the keys of what was inserted.
 
 ``write_observers`` is no signal but a list of functions, called as ``observe(model, rows)`` after each guarded write
 that was accepted: a Signal costs several calls of every save, even while nobody listens. An observer must be fast,
@@ -31,7 +32,7 @@ write_observers: list[Callable[[type[Model], int], None]] = []
 ROWS_WRITTEN_LIMIT = 1000
 
 
-def send_rows_written(model: type[Model], using: str, pks: Sequence[Any], operation: str) -> None:
+def send_rows_written(model: type[Model], using: str, pks: Sequence[Any] | None, operation: str) -> None:
     """Send ``rows_written``, without the keys when there are too many to list."""
-    listed = list(pks) if len(pks) <= ROWS_WRITTEN_LIMIT else None
+    listed = list(pks) if pks is not None and len(pks) <= ROWS_WRITTEN_LIMIT else None
     rows_written.send(sender=model, using=using, pks=listed, operation=operation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -78,6 +79,45 @@ def test_a_write_of_very_many_rows_asks_for_a_scan_that_finds_them(register: Reg
 
     assert asked_at_once == 0
     assert WorkItem.objects.exclude(due_at=None).count() == ROWS_WRITTEN_LIMIT + 1
+
+
+@pytest.mark.parametrize("collected", [True, False])
+def test_inserts_of_many_rows_ask_for_each(register: Register, collected: bool) -> None:
+    idle(Shelf, register)
+    shelves = [Shelf(code="a"), Shelf(code="b")]
+
+    with transaction.atomic(), reconcilers.collect() if collected else nullcontext():
+        Shelf.objects.bulk_create(shelves)
+    inserted = requested()
+    Shelf.objects.bulk_create([Shelf(code="b"), Shelf(code="c")], ignore_conflicts=True)
+
+    assert (inserted, requested()) == (["a", "b"], ["b", "c"])
+
+
+def test_inserts_whose_keys_the_database_does_not_tell_are_found_by_the_next_sweep(register: Register) -> None:
+    idle(Book, register)
+    sweep()
+
+    Book.objects.bulk_create([Book(title="It")], ignore_conflicts=True)
+    at_once = requested()
+    sweep()
+
+    assert (at_once, requested()) == ([], [str(Book.objects.get().pk)])
+
+
+def test_inserts_that_fail_ask_for_nothing_and_leave_their_objects_new(register: Register) -> None:
+    def refuse(chapter: Chapter) -> int:
+        raise RuntimeError("refused by a watch")
+
+    idle(Book, register, watches={Chapter: refuse})
+    book = Book.objects.create(title="It")
+    requested()
+    chapter = Chapter(book=book, title="1")
+
+    with pytest.raises(RuntimeError):
+        Chapter.objects.bulk_create([chapter])
+
+    assert (Chapter.objects.count(), requested(), chapter._state.adding) == (0, [], True)
 
 
 def test_a_rolled_back_write_asks_for_nothing(register: Register) -> None:
