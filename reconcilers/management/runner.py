@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Sequence
 
@@ -23,6 +22,27 @@ POLL_SECONDS = 0.25
 HOLD_SECONDS = 1.0
 
 
+class Stop:
+    """Whether to end. A signal may set it at any moment: unlike ``threading.Event`` it takes no lock."""
+
+    def __init__(self) -> None:
+        self._wanted = False
+
+    def set(self) -> None:
+        """Ask for the end."""
+        self._wanted = True
+
+    def is_set(self) -> bool:
+        """Whether somebody has asked for it."""
+        return self._wanted
+
+    def wait(self, seconds: float) -> None:
+        """Return after so many seconds, or soon after somebody has asked for the end."""
+        until = time.monotonic() + seconds
+        while not self._wanted and (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, POLL_SECONDS))
+
+
 class Runner:
     """Works the queues of several databases in one thread; ``stop`` is set by whoever wants it to end.
 
@@ -34,7 +54,7 @@ class Runner:
         reconcilers: Sequence[Reconciler],
         databases: Sequence[str],
         *,
-        stop: threading.Event,
+        stop: Stop,
         batch: int = 20,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -43,22 +63,28 @@ class Runner:
         self.stop = stop
         self.batch = batch
         self._clock = clock
-        self._swept_at = -float("inf")
+        self._swept_at: dict[str, float] = {}
+        self._left_until: dict[str, float] = {}
         self.runs = 0
 
     def work(self) -> None:
         """Work until told to stop."""
         while not self.stop.is_set():
-            try:
-                self.sweep_if_time()
-                found = self.work_once()
-            except Error as error:
-                logger.error("The database does not answer (%s); trying again.", error)
-                connections.close_all()
-                self.stop.wait(reconciler_settings.SWEEP_SECONDS)
-                continue
-            if not found:
+            if not sum(self._try(using) for using in self.databases):
                 self.stop.wait(POLL_SECONDS)
+
+    def _try(self, using: str) -> int:
+        """Sweep and work one database, unless it did not answer a moment ago: the others go on meanwhile."""
+        if self._clock() < self._left_until.get(using, -float("inf")):
+            return 0
+        try:
+            self._sweep_if_time(using)
+            return self._work_on(using)
+        except Error as error:
+            logger.error("Database %r does not answer (%s); trying again.", using, error)
+            connections[using].close()
+            self._left_until[using] = self._clock() + reconciler_settings.SWEEP_SECONDS
+            return 0
 
     def work_until_idle(self) -> None:
         """Work until nothing is due any more."""
@@ -68,23 +94,34 @@ class Runner:
 
     def work_once(self) -> int:
         """Give each reconciler that has something due one batch of turns, and return the number of turns."""
-        before = self.runs
-        for using in self.databases:
-            for waiting in steps.waiting(self.reconcilers, using=using):
-                self._work_batch(waiting, using)
-        return self.runs - before
+        return sum(self._work_on(using) for using in self.databases)
 
     def sweep_if_time(self) -> None:
         """Sweep, as often as the settings say."""
-        if self._clock() - self._swept_at < reconciler_settings.SWEEP_SECONDS:
-            return
-        self._swept_at = self._clock()
         for using in self.databases:
+            self._sweep_if_time(using)
+
+    def _sweep_if_time(self, using: str) -> None:
+        if self._clock() - self._swept_at.get(using, -float("inf")) >= reconciler_settings.SWEEP_SECONDS:
+            self._swept_at[using] = self._clock()
             sweeper.sweep(using=using)
 
+    def _work_on(self, using: str) -> int:
+        before = self.runs
+        for waiting in steps.waiting(self.reconcilers, using=using):
+            self._work_batch(waiting, using)
+        return self.runs - before
+
     def _work_batch(self, waiting: steps.Waiting, using: str) -> None:
+        until = self._clock() + HOLD_SECONDS
+        worked = self._work_claims(waiting, using)
+        while worked == 1 and waiting.expired and self._clock() < until:  # those of dead workers come one at a time
+            worked = self._work_claims(waiting, using)
+
+    def _work_claims(self, waiting: steps.Waiting, using: str) -> int:
         if self.stop.is_set():
-            return
+            return 0
+        before = self.runs
         until = self._clock() + min(HOLD_SECONDS, waiting.reconciler.lease_seconds / 2)
         claims = steps.claim_many(waiting, using=using, limit=self.batch)
         try:
@@ -95,3 +132,4 @@ class Runner:
             # Those that it does not get to, another worker may.
             for claim in claims:
                 steps.release(claim)
+        return self.runs - before

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from itertools import zip_longest
 
-from django.db import connections, router
+from django.db import Error, connections, router
 
 from reconcilers import registry
 from reconcilers.conf import reconciler_settings
@@ -26,11 +26,23 @@ def sweep(*, using: str | None = None, nudge: bool = True, clock: Callable[[], f
         nudge: whether workers are woken.
         clock: what the time limit of a scan is measured by, in seconds.
 
+    Raises the first error of a database, once the others are swept.
+
     Returns the number of keys for which a message was sent. At most ``NUDGE_WINDOW`` keys per Celery queue have one
     at a time, shared evenly by the queue's reconcilers, so that a broker stays shallow on a big day and no reconciler
     starves another.
     """
-    return sum(_sweep_one(alias, nudge, clock) for alias in ([using] if using else databases()))
+    woken = 0
+    trouble: Error | None = None
+    for alias in [using] if using else databases():
+        try:
+            woken += _sweep_one(alias, nudge, clock)
+        except Error as error:  # that of one database must not keep the others from being swept
+            trouble = trouble or error
+            connections[alias].close_if_unusable_or_obsolete()
+    if trouble is not None:
+        raise trouble
+    return woken
 
 
 def databases() -> list[str]:

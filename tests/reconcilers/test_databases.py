@@ -16,7 +16,7 @@ folder = Path(sys.argv[1])
 
 class Router:
     def db_for_read(self, model, **hints):
-        return "shelves" if model._meta.app_label == "library" else None
+        return "shelves" if model._meta.app_label == "library" and model._meta.model_name != "author" else None
     db_for_write = db_for_read
     def allow_migrate(self, db, app_label, **hints):
         return ALLOWED if (db, app_label) == ("shelves", "reconcilers") else None
@@ -103,6 +103,46 @@ print([Counter.objects.using(database).get().value for database in ("default", "
     )
 
     assert ran.stdout.splitlines() == ["[4, 4]"], ran.stderr
+
+
+def test_a_database_that_does_not_answer_keeps_no_other_from_being_swept_and_worked(tmp_path: Path) -> None:
+    ran = process(
+        """
+from django.db import OperationalError, connections
+from reconcilers import registry
+from reconcilers.management.runner import Runner, Stop
+from reconcilers.workqueue import reports, sweeper
+from tests.library.models import Author
+
+stop = Stop()
+
+@register
+class Naming(Reconciler):
+    model = Author
+    def reconcile(self, author): ...
+
+@register
+class Stopping(Reconciler):
+    model = Counter
+    def reconcile(self, counter):
+        stop.set()
+
+call_command("migrate", run_syncdb=True, database="shelves", verbosity=0)
+Counter.objects.create()
+connections["default"].settings_dict["NAME"] = folder / "gone" / "default.sqlite3"
+print(sweeper.databases())
+try:
+    sweeper.sweep()
+except OperationalError:
+    print("swept", reports.last_sweep("shelves") is not None)
+Runner(registry.all_reconcilers(), sweeper.databases(), stop=stop).work()
+print("worked", WorkItem.objects.using("shelves").exclude(last_success_at=None).exists())
+""",
+        tmp_path,
+    )
+
+    assert ran.stdout.splitlines() == ["['default', 'shelves']", "swept True", "worked True"], ran.stderr
+    assert "Database 'default' does not answer" in ran.stderr
 
 
 def test_a_database_that_may_not_hold_work_items_is_an_error_of_check(tmp_path: Path) -> None:

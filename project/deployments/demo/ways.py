@@ -29,7 +29,7 @@ from project.deployments.models import (
 )
 from project.deployments.reconcilers import Clerk
 from reconcilers import registry
-from reconcilers.management.runner import Runner
+from reconcilers.management.runner import Runner, Stop
 
 NAME = "gift-cards"
 EACH = 60  # changes of each controller
@@ -105,7 +105,7 @@ def _race(name: str, model: type[Workload], change: Callable[[Any, int, str], No
 @contextmanager
 def _clerk() -> Iterator[None]:
     """Work the queue of ``QueuedDeployment`` in a thread."""
-    stop = threading.Event()
+    stop = Stop()
 
     def work() -> None:
         try:

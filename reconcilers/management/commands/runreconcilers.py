@@ -14,7 +14,7 @@ from django.core.management.base import BaseCommand
 from django.db import connections
 
 from reconcilers.management import arguments
-from reconcilers.management.runner import Runner
+from reconcilers.management.runner import Runner, Stop
 
 
 class Command(BaseCommand):
@@ -34,7 +34,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         found = arguments.reconcilers_named(options["reconcilers"])
         databases = arguments.databases_named(options["database"])
-        stop = threading.Event()
+        stop = Stop()
         runners = [
             Runner(found, databases, stop=stop, batch=max(1, options["batch"]))
             for _ in range(max(1, options["threads"]))
@@ -88,7 +88,7 @@ def _work(runner: Runner, options: dict[str, Any], failures: list[BaseException]
 
 
 @contextmanager
-def _told_by_signals(stop: threading.Event) -> Iterator[None]:
+def _told_by_signals(stop: Stop) -> Iterator[None]:
     """Set ``stop`` at the first SIGTERM or SIGINT; a second SIGINT interrupts the run under way."""
 
     def hear(number: int, frame: FrameType | None) -> None:
