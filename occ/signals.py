@@ -6,8 +6,8 @@
 
 ``rows_written(sender=model, using=alias, pks=list | None, operation=str)``
     A queryset wrote rows (``update``, ``bulk_update``, ``bulk_create``) and no ``post_save`` tells of it. Sent inside
-    the transaction of the write. ``pks`` is None when there were more than ``ROWS_WRITTEN_LIMIT``, and where the database does not tell
-    the keys of what was inserted.
+    the transaction of the write. ``pks`` is None when there were more than ``ROWS_WRITTEN_LIMIT``, and where the
+    database does not tell the keys of what was inserted.
 
 ``write_observers`` is no signal but a list of functions, called as ``observe(model, rows)`` after each guarded write
 that was accepted: a Signal costs several calls of every save, even while nobody listens. An observer must be fast,
