@@ -10,6 +10,7 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from django.db import Error, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -24,9 +25,10 @@ def left_as_found(name: str) -> Iterator[None]:
     """Roll back the transactions that the block leaves open, and end a child process that leaves it.
 
     Raises:
-        RuntimeError: a transaction was left open, or autocommit was switched.
+        RuntimeError: a transaction was left open or ended by SQL, or autocommit was switched.
     """
     worker = os.getpid()
+    begun = [each for each in connections.all(initialized_only=True) if _begun(each)]
     found = {
         each.alias: (len(each.atomic_blocks), each.autocommit)
         for each in connections.all(initialized_only=True)
@@ -44,6 +46,22 @@ def left_as_found(name: str) -> Iterator[None]:
             f"{name} left a transaction open on database {', '.join(left)}, and it was rolled back. Leave each "
             "atomic() block that you enter, and autocommit as it is."
         )
+
+    if ended := [each.alias for each in begun if each.in_atomic_block and _begun(each) is False]:
+        raise RuntimeError(
+            f"{name} ended its run's transaction on database {', '.join(ended)} by SQL of its own: what it wrote until "
+            "then stays. Leave COMMIT and ROLLBACK to transaction.atomic()."
+        )
+
+
+def _begun(connection: BaseDatabaseWrapper) -> bool | None:
+    """Whether the database is in a transaction, as the driver knows without asking; None where it does not."""
+    raw: Any = connection.connection
+    if raw is None:
+        return None
+    if connection.vendor == "postgresql":
+        return bool(raw.info.transaction_status != 0)  # libpq's PQTRANS_IDLE
+    return bool(raw.in_transaction) if connection.vendor == "sqlite" else None
 
 
 def _found(found: dict[str, tuple[int, bool]], connection: BaseDatabaseWrapper) -> tuple[int, bool]:

@@ -82,6 +82,27 @@ def test_a_transaction_that_is_left_open_fails_the_run_and_takes_no_other_with_i
     assert item.last_error.startswith(error)
 
 
+def test_a_transaction_that_is_ended_by_sql_fails_the_run(register: Register) -> None:
+    if connection.vendor == "mysql":
+        pytest.skip("MySQL's driver does not know")
+
+    def commit(self: Any, counter: Counter) -> None:
+        counter.value = 7
+        with connection.cursor() as cursor:
+            cursor.execute("COMMIT")
+
+    reconciler = careless(register, commit)
+    counter = Counter.objects.create(value=13)
+
+    outcome = turn(reconciler, counter.pk)
+
+    counter.refresh_from_db()
+    item = WorkItem.objects.get()
+    assert (outcome, counter.value, item.lease_until) == (Outcome.FAILED, 13, None)
+    assert item.last_error.startswith("RuntimeError: Careless.reconcile ended its run's transaction on database ")
+    assert the_next_key_is_written(reconciler)
+
+
 def test_a_transaction_that_gone_leaves_open_is_rolled_back(register: Register) -> None:
     def gone(self: Any, key: str) -> None:
         transaction.atomic().__enter__()
