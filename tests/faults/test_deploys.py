@@ -40,6 +40,27 @@ def test_celery_workers_replaced_in_a_burst_leave_nothing_leased_and_nothing_und
     assert runs.overlaps() == []
 
 
+@pytest.mark.parametrize("pool", ["threads", "solo"])
+def test_workers_of_the_other_pools_do_it_all_and_end_cleanly(
+    pool: str,
+    celery_worker: StartsProcess,
+    sweeper: Callable[[], None],
+    worker_environment: dict[str, str],
+    runs: RunRecord,
+) -> None:
+    sweeper()
+    worker = celery_worker(pool=pool, concurrency=2, env=worker_environment)
+    burst = Burst(books=10, writes=60)
+
+    burst.start()
+    burst.join()
+    wait_until_settled()
+
+    assert (worker.terminate(), leased()) == (0, [])
+    assert_all_reconciled(burst)
+    assert runs.overlaps() == []
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_runreconcilers_told_to_end_finishes_its_run_and_gives_the_rest_back(
     number: signal.Signals, runreconcilers: StartsProcess, worker_environment: dict[str, str], runs: RunRecord
