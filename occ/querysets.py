@@ -110,7 +110,7 @@ class OptimisticLockQuerySet(GuardedWrites[_M], models.QuerySet[_M, _M]):
                 vars(obj)[field.attname] = UNSET
                 continue
             obj._state.occ_pk = obj.pk  # type: ignore[attr-defined]
-            if connection.in_atomic_block:
+            if connection.in_atomic_block or not connection.autocommit:
                 key = obj._get_pk_val(field.model._meta)
                 record(connection, obj, field.model, key, version, adding=True)
         return created

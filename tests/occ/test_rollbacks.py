@@ -136,6 +136,20 @@ def test_a_transaction_managed_by_hand_rewinds():
     assert counter.version == 1
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_bulk_create_in_a_transaction_managed_by_hand_rewinds():
+    counters = [Counter(), Counter()]
+
+    transaction.set_autocommit(False)
+    try:
+        Counter.objects.bulk_create(counters)
+        transaction.rollback()
+    finally:
+        transaction.set_autocommit(True)
+
+    assert [(counter.version, counter._state.adding) for counter in counters] == [(0, True), (0, True)]
+
+
 def test_a_hierarchy_that_failed_half_way_is_at_its_old_version():
     film = Film.objects.create(title="Blue", minutes=80)
 
