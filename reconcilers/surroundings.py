@@ -46,7 +46,6 @@ def left_as_found(name: str) -> Iterator[None]:
             f"{name} left a transaction open on database {', '.join(left)}, and it was rolled back. Leave each "
             "atomic() block that you enter, and autocommit as it is."
         )
-
     if ended := [each.alias for each in begun if each.in_atomic_block and _begun(each) is False]:
         raise RuntimeError(
             f"{name} ended its run's transaction on database {', '.join(ended)} by SQL of its own: what it wrote until "
@@ -75,7 +74,10 @@ def _restore(connection: BaseDatabaseWrapper, blocks: int, autocommit: bool) -> 
         changed = True
         reason = RuntimeError("left open")
         connection.atomic_blocks[-1].__exit__(RuntimeError, reason, None)
-    if connection.connection is None or connection.in_atomic_block or connection.autocommit == autocommit:
+    if connection.connection is None or connection.in_atomic_block:
+        return changed
+    opened_by_sql = connection.autocommit and _begun(connection)
+    if connection.autocommit == autocommit and not opened_by_sql:
         return changed
     try:
         connection.rollback()

@@ -8,7 +8,7 @@ from django.core.management.base import CommandError
 from django.db import OperationalError, ProgrammingError, connections
 
 from reconcilers import registry
-from reconcilers.exceptions import UnknownReconciler
+from reconcilers.exceptions import InvalidKey, UnknownReconciler
 from reconcilers.models import WorkItem
 from reconcilers.reconciler import Reconciler
 from reconcilers.workqueue import sweeper
@@ -25,6 +25,14 @@ def reconcilers_named(names: Iterable[str]) -> list[Reconciler]:
             "No reconciler is registered: decorate one with @register in an installed app's reconcilers.py."
         )
     return found
+
+
+def key_named(reconciler: Reconciler, text: str) -> str:
+    """Return the key that a person wrote as ``text``; ``CommandError`` if it is none."""
+    try:
+        return reconciler.key_for(text)
+    except InvalidKey as error:
+        raise CommandError(str(error)) from None
 
 
 def databases_named(aliases: Iterable[str] | None) -> list[str]:

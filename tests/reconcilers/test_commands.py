@@ -156,6 +156,25 @@ def test_workqueue_counts_and_checks(doubler: type[Reconciler]) -> None:
     assert "Doubler       2" in said("workqueue", "--check")
 
 
+def test_keys_are_requeued_however_they_are_written(doubler: type[Reconciler]) -> None:
+    parked = Counter.objects.create(value=13)
+    said("runreconcilers", "--burst")
+
+    assert said("workqueue", "requeue", "Doubler", f"0{parked.pk}") == "Requeued 1 item of Doubler on default.\n"
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("1000000", "Doubler has no items of these keys on default: 1000000. The next scan makes one for each row"),
+        ("x", "Doubler has no key 'x': give the primary key of a library.Counter"),
+    ],
+)
+def test_a_key_that_cannot_be_requeued_is_named(doubler: type[Reconciler], key: str, message: str) -> None:
+    with pytest.raises(CommandError, match=message):
+        said("workqueue", "requeue", "Doubler", key)
+
+
 def items_of(name: str, count: int, **values: Any) -> None:
     WorkItem.objects.bulk_create(
         WorkItem(reconciler=name, key=str(key), request_token=1, created_at=DatabaseNow(), **values)

@@ -50,6 +50,13 @@ def switch_autocommit_off(self: Any, counter: Counter) -> None:
     counter.value = 7
 
 
+def begin_by_sql(self: Any, counter: Counter) -> None:
+    if connection.vendor == "mysql":
+        pytest.skip("MySQL's driver does not know")
+    with connection.cursor() as cursor:
+        cursor.execute("BEGIN")
+
+
 def enter_a_block_and_fail(self: Any, counter: Counter) -> None:
     transaction.atomic().__enter__()
     raise ValueError("in the block")
@@ -62,6 +69,7 @@ def enter_a_block_and_fail(self: Any, counter: Counter) -> None:
         (enter_a_block, False, "RuntimeError: Careless.reconcile left a transaction open on database default"),
         (enter_a_block_and_fail, True, "ValueError: in the block"),
         (enter_a_block_and_fail, False, "ValueError: in the block"),
+        (begin_by_sql, False, "RuntimeError: Careless.reconcile left a transaction open on database default"),
         (switch_autocommit_off, False, "RuntimeError: Careless.reconcile left a transaction open on database default"),
     ],
 )

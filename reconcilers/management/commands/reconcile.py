@@ -13,7 +13,6 @@ from occ.fields import get_version, version_field
 from occ.snapshots import Snapshot
 from reconcilers import controller
 from reconcilers.controller import Outcome
-from reconcilers.exceptions import InvalidKey
 from reconcilers.management import arguments
 from reconcilers.models import WorkItem
 from reconcilers.reconciler import Reconciler
@@ -34,10 +33,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         (reconciler,) = arguments.reconcilers_named([options["reconciler"]])
         (using,) = arguments.databases_named([options["database"] or router.db_for_write(reconciler.model)])
-        try:
-            key = reconciler.key_for(options["key"])
-        except InvalidKey as error:
-            raise CommandError(str(error)) from None
+        key = arguments.key_named(reconciler, options["key"])
         row = self._read(reconciler, key, using)
         if options["dry_run"]:
             self._try(reconciler, row, using)

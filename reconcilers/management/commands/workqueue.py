@@ -95,11 +95,19 @@ class Command(BaseCommand):
 
     def _requeue(self, name: str, keys: list[str], databases: list[str]) -> None:
         (reconciler,) = arguments.reconcilers_named([name])
+        wanted = {arguments.key_named(reconciler, key) for key in keys}
+        missing = set(wanted)
         for using in databases:
             items = WorkItem.objects.using(using).filter(reconciler=reconciler.name)
-            items = items.filter(key__in=keys) if keys else items.filter(parked_at__isnull=False)
+            items = items.filter(key__in=wanted) if keys else items.filter(parked_at__isnull=False)
+            missing.difference_update(items.values_list("key", flat=True))
             count = operate.requeue(items.values_list("id", flat=True), using=using, reset=True)
             self.stdout.write(f"Requeued {count} item{'' if count == 1 else 's'} of {name} on {using}.")
+        if missing:
+            raise CommandError(
+                f"{name} has no items of these keys on {', '.join(databases)}: {', '.join(sorted(missing))}. The next "
+                "scan makes one for each row that is there."
+            )
 
     def _remove(self, name: str, keys: list[str], databases: list[str]) -> None:
         if not keys and name in {reconciler.name for reconciler in registry.all_reconcilers()}:
