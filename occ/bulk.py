@@ -24,7 +24,7 @@ from occ.fields import VersionField, get_version
 from occ.journal import record
 from occ.locks import take_write_lock
 from occ.managed_fields import Change, ManagedFields, ownable_fields, taken
-from occ.refusals import announce, shows_undone, undone_message
+from occ.refusals import announce, refuse_changed_key, shows_undone, undone_message
 from occ.signals import rows_written, send_rows_written, write_observers
 
 _M = TypeVar("_M", bound=models.Model)
@@ -313,10 +313,13 @@ def bulk_update(
 
     Raises:
         BulkConflict: rows were stale and ``skip`` is False; none was written.
+        Conflict: the primary key of an object is not that of the row that was read; none was written.
     """
     using = queryset.db
     connection = connections[using]
     work = BulkUpdate(queryset.model, using, objs, fields)
+    for obj, expected in zip(objs, work.expected, strict=True):
+        refuse_changed_key(obj, "bulk_update", expected, using)
     fast = not queryset.query.where and work.is_fast()
     stale: list[int] = []
     usable = connection.in_atomic_block and not connection.needs_rollback

@@ -140,8 +140,8 @@ class OptimisticLockModel(models.Model):
                 # A copy saved as a new row.
                 setattr(self, field.attname, UNSET)
                 force_insert = not (force_update or update_fields)
-            elif not _same_key(self, loaded_pk):
-                refuse_changed_key(self, loaded_pk, version, cast(str, using))
+            else:
+                refuse_changed_key(self, "save", version, cast(str, using))
         if "occ_reading" in state.__dict__ and not (force_insert or unguarded):
             refuse_undone(self, "save", version, cast(str, using))
         adding = state.adding
@@ -232,6 +232,8 @@ class OptimisticLockModel(models.Model):
             with transaction.atomic(using=using, savepoint=False):
                 self.save_base(using=using, update_fields=frozenset({field.name}))
                 return super().delete(using=using, keep_parents=True)
+        if not self._state.adding:
+            refuse_changed_key(self, "delete", version, using)
         if "occ_reading" in self._state.__dict__:
             refuse_undone(self, "delete", version, using)
         collector = GuardedCollector(using=using, origin=self)
@@ -308,9 +310,3 @@ class _Raw:
 
     def __exit__(self, *exc_info: object) -> None:
         del self.state.occ_raw  # type: ignore[attr-defined]
-
-
-def _same_key(instance: models.Model, loaded_pk: Any) -> bool:
-    """Tell whether the key only changed its Python type, as "5" for 5."""
-    key = instance._meta.pk
-    return not instance._meta.is_composite_pk and bool(key.to_python(instance.pk) == key.to_python(loaded_pk))

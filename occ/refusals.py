@@ -41,12 +41,18 @@ def refuse(
     _raise(conflict, first=first)
 
 
-def refuse_changed_key(instance: models.Model, loaded_pk: Any, version: int, using: str) -> NoReturn:
-    """Raise that the primary key of ``instance`` is no longer ``loaded_pk``."""
+def refuse_changed_key(instance: models.Model, operation: str, version: int, using: str) -> None:
+    """Raise if the primary key of ``instance`` is no longer that of the row that was read.
+
+    Its version would be compared with another row's, and rows that are written alike often have the same.
+    """
+    loaded_pk = instance._state.__dict__.get("occ_pk")
+    if loaded_pk is None or instance.pk == loaded_pk or _is_same_key(instance, loaded_pk):
+        return
     message = (
-        f"save of {instance._meta.label} {loaded_pk!r} refused: its primary key was changed to {instance.pk!r} after "
-        "it was loaded. To copy the object, set pk = None and _state.adding = True and save; to move a row, "
-        "use QuerySet.update()."
+        f"{operation} of {instance._meta.label} {loaded_pk!r} refused: its primary key was changed to {instance.pk!r} "
+        "after it was loaded. To copy the object, set pk = None and _state.adding = True and save; to move a row, "
+        "use QuerySet.update(); to write or delete another row, read that one."
     )
     conflict = Conflict(
         message,
@@ -55,11 +61,18 @@ def refuse_changed_key(instance: models.Model, loaded_pk: Any, version: int, usi
         expected=version,
         actual=None,
         reason="changed",
+        operation=operation,
         using=using,
         instance=instance,
     )
     conflict.may_be_retried = False
     _raise(conflict, first=True)
+
+
+def _is_same_key(instance: models.Model, loaded_pk: Any) -> bool:
+    """Tell whether the key only changed its Python type, as "5" for 5."""
+    key = instance._meta.pk
+    return not instance._meta.is_composite_pk and bool(key.to_python(instance.pk) == key.to_python(loaded_pk))
 
 
 def shows_undone(instance: models.Model) -> bool:

@@ -41,6 +41,6 @@ def _check_installation(app_configs: Any, **kwargs: Any) -> list[checks.CheckMes
         checks.Error(
             "The app 'occ.contention' is installed, but 'occ' is not.",
             hint="Add 'occ' to INSTALLED_APPS: its templates and static files make the page in the admin.",
-            id="occ.E020",
+            id="occ.E050",
         )
     ]

@@ -253,8 +253,31 @@ def test_the_same_key_as_text_is_no_changed_key():
 
     book.pk = str(book.pk)
     book.save()
+    Book.objects.bulk_update([book], ["title"])
 
-    assert row(book) == ("Emma", 0, 2)
+    assert row(book) == ("Emma", 0, 3)
+    book.delete()
+    assert not Book.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("operation", "write"),
+    [
+        ("save", lambda book: book.save()),
+        ("delete", lambda book: book.delete()),
+        ("bulk_update", lambda book: Book.objects.bulk_update([book], ["title"])),
+        ("bulk_update", lambda book: Book.objects.bulk_update([book], ["title"], on_conflict="skip")),
+    ],
+)
+def test_an_object_never_passes_for_another_row_of_the_same_version(operation, write):
+    mine, other = Book.objects.create(title="Emma"), Book.objects.create(title="Persuasion")
+    mine = Book.objects.get(pk=mine.pk)
+
+    mine.pk, mine.title = other.pk, "Sanditon"
+    with pytest.raises(occ.Conflict, match=f"^{operation} of .* its primary key was changed"):
+        write(mine)
+
+    assert sorted(Book.objects.values_list("title", "version")) == [("Emma", 1), ("Persuasion", 1)]
 
 
 def test_a_conflict_leaves_the_transaction_usable():
