@@ -10,11 +10,12 @@ from typing import Any
 
 from django.apps import AppConfig, apps
 from django.conf import settings
-from django.core.checks import CheckMessage, Warning
+from django.core.checks import CheckMessage, Error, Warning
 from django.db import NotSupportedError, connections, models, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.loader import MigrationLoader
 
+from occ.conf import occ_settings
 from occ.constraints import VersionTrigger, version_triggers
 from occ.operations import added_by_operations
 from occ.triggers import find_fault
@@ -39,6 +40,21 @@ def check_version_triggers(
             if model._meta.app_label not in waiting and router.allow_migrate_model(alias, model):
                 messages += _check_trigger(model, trigger, connection)
     return messages
+
+
+def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Report what is wrong with ``OCC`` before it is used."""
+    return [
+        *(Error(problem, hint="See the page about settings.", id="occ.E060") for problem in occ_settings.wrong()),
+        *(
+            Warning(
+                f"OCC[{name!r}] is read by nothing.",
+                hint=f"Correct or remove it; there are: {', '.join(occ_settings.names())}.",
+                id="occ.W060",
+            )
+            for name in occ_settings.unknown()
+        ),
+    ]
 
 
 def _check_trigger(

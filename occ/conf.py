@@ -2,14 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from django.conf import settings as django_settings
 from django.core.exceptions import ImproperlyConfigured
 
 
-class OccSettings:
+class Settings:
+    """The values of one dict in the settings. A subclass has a property for each, and says how the dict is called."""
+
+    setting: ClassVar[str]
+
+    def names(self) -> list[str]:
+        """Return the names that the dict may have."""
+        return sorted(name for name in dir(type(self)) if name.isupper())
+
+    def wrong(self) -> list[str]:
+        """Say of each wrong value what is wrong with it."""
+        found = []
+        for name in self.names():
+            try:
+                getattr(self, name)
+            except ImproperlyConfigured as error:
+                found.append(str(error))
+        return list(dict.fromkeys(found))
+
+    def unknown(self) -> list[str]:
+        """Return the names in the dict that nothing reads."""
+        configured = getattr(django_settings, self.setting, {})
+        return [str(name) for name in configured if name not in self.names()] if isinstance(configured, dict) else []
+
+    def _get(self, name: str, default: Any) -> Any:
+        configured = getattr(django_settings, self.setting, {})
+        if not isinstance(configured, dict):
+            raise ImproperlyConfigured(f"The setting {self.setting} must be a dict, not {type(configured).__name__}.")
+        return configured.get(name, default)
+
+
+class OccSettings(Settings):
     """The values of ``settings.OCC``, with their defaults. A value of the wrong kind is ``ImproperlyConfigured``."""
+
+    setting = "OCC"
 
     @property
     def STALE_STATUS(self) -> Literal[409, 412]:
@@ -51,12 +84,6 @@ class OccSettings:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 3600:
             raise ImproperlyConfigured(f'OCC["FLUSH_SECONDS"] must be a number from 0 to 3600, not {value!r}.')
         return float(value)
-
-    def _get(self, name: str, default: Any) -> Any:
-        configured = getattr(django_settings, "OCC", {})
-        if not isinstance(configured, dict):
-            raise ImproperlyConfigured(f"The setting OCC must be a dict, not {type(configured).__name__}.")
-        return configured.get(name, default)
 
     def _one_of(self, name: str, default: Any, allowed: tuple[Any, ...]) -> Any:
         value = self._get(name, default)

@@ -8,13 +8,33 @@ from django.core import checks
 from django.db import router
 
 from reconcilers import registry
+from reconcilers.conf import reconciler_settings
 from reconcilers.models import WorkItem
 
 
 def connect() -> None:
     """Register the checks."""
+    checks.register(check_settings)
     checks.register(check_work_items_beside_models)
     checks.register(check_watched_models)
+
+
+def check_settings(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
+    """What is wrong with ``RECONCILERS`` is said before it is used."""
+    return [
+        *(
+            checks.Error(problem, hint="See the page about settings.", id="reconcilers.E004")
+            for problem in reconciler_settings.wrong()
+        ),
+        *(
+            checks.Warning(
+                f"RECONCILERS[{name!r}] is read by nothing.",
+                hint=f"Correct or remove it; there are: {', '.join(reconciler_settings.names())}.",
+                id="reconcilers.W005",
+            )
+            for name in reconciler_settings.unknown()
+        ),
+    ]
 
 
 def check_work_items_beside_models(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:

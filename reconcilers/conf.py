@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.conf import settings as django_settings
 from django.core.exceptions import ImproperlyConfigured
 
+from occ.conf import Settings
 
-class ReconcilerSettings:
+
+class ReconcilerSettings(Settings):
     """The values of ``settings.RECONCILERS``, with their defaults. A wrong value is ``ImproperlyConfigured``."""
+
+    setting = "RECONCILERS"
 
     @property
     def NUDGE(self) -> bool:
@@ -49,12 +52,6 @@ class ReconcilerSettings:
         if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < float("inf"):
             raise ImproperlyConfigured(f'RECONCILERS["{name}"] must be a number, {least:g} or more, not {value!r}.')
         return value
-
-    def _get(self, name: str, default: Any) -> Any:
-        configured = getattr(django_settings, "RECONCILERS", {})
-        if not isinstance(configured, dict):
-            raise ImproperlyConfigured(f"The setting RECONCILERS must be a dict, not {type(configured).__name__}.")
-        return configured.get(name, default)
 
 
 reconciler_settings = ReconcilerSettings()

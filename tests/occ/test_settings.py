@@ -3,7 +3,9 @@
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
+from occ.checks import check_settings as check_occ
 from occ.conf import occ_settings
+from reconcilers.checks import check_settings as check_reconcilers
 
 DEFAULTS = {"STALE_STATUS": 409, "REQUIRE_IF_MATCH": True, "WEAK_IF_MATCH": "accept", "CONFLICT_WARN": 0.05}
 
@@ -49,3 +51,23 @@ def test_a_setting_that_is_no_dict_is_named(settings):
 
     with pytest.raises(ImproperlyConfigured, match="OCC must be a dict, not list"):
         _ = occ_settings.STALE_STATUS
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "found"),
+    [
+        ("OCC", {"STALE_STATUS": 418, "FLUSH_SECONDS": 1}, {"occ.E060": 'OCC["STALE_STATUS"] must be one of 409, 412'}),
+        ("OCC", {"STALE_STATE": 409}, {"occ.W060": "OCC['STALE_STATE'] is read by nothing."}),
+        ("OCC", ["STALE_STATUS"], {"occ.E060": "The setting OCC must be a dict, not list."}),
+        ("RECONCILERS", {"NUDGE": "no"}, {"reconcilers.E004": 'RECONCILERS["NUDGE"] must be True or False'}),
+        ("RECONCILERS", {"SWEEPS": 1}, {"reconcilers.W005": "RECONCILERS['SWEEPS'] is read by nothing."}),
+        ("RECONCILERS", {}, {}),
+    ],
+)
+def test_what_is_wrong_with_the_settings_is_said_by_a_check(settings, setting, value, found):
+    setattr(settings, setting, value)
+
+    messages = {message.id: message.msg for message in [*check_occ(None), *check_reconcilers(None)]}
+
+    assert messages.keys() == found.keys()
+    assert all(messages[number].startswith(text) for number, text in found.items())
