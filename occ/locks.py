@@ -7,8 +7,6 @@ from typing import Any
 from django.db import connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from occ.turns import with_turn
-
 
 def lock_row(model: type[models.Model], pk: Any, using: str) -> None:
     """Take the lock that a writer of this row has to wait for; it is held to the end of the transaction.
@@ -19,7 +17,7 @@ def lock_row(model: type[models.Model], pk: Any, using: str) -> None:
     connection = connections[using]
     if connection.features.has_select_for_update:
         row = model._base_manager.using(using).filter(pk=pk).order_by()
-        list(with_turn(row, pk).select_for_update().values_list("pk"))
+        list(row.select_for_update().values_list("pk"))
     else:
         take_write_lock(model, connection)
 

@@ -129,7 +129,7 @@ class Attempts:
 
     def _contested_row(self) -> tuple[type[models.Model], Any] | None:
         """Return the row at which the coming attempt shall queue, if it shall: after a conflict, or where it is hot."""
-        if not self.queues or self.under_lock:
+        if not self.queues or (self.under_lock and turns.rows_have_queues(self.using)):
             return None
         if self.conflicts:
             error = self.last_error
@@ -137,7 +137,8 @@ class Attempts:
         return self.row if self.row is not None and turns.is_hot(*self.row, self.using) else None
 
     def _in_block(self) -> bool:
-        return connections[self.using].in_atomic_block
+        connection = connections[self.using]
+        return connection.in_atomic_block or not connection.get_autocommit()
 
     def _cannot_succeed_in_block(self, error: DatabaseError) -> str | None:
         connection = connections[self.using]

@@ -12,10 +12,10 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from django.db import DatabaseError, OperationalError, connections, models, transaction
+from django.db import DatabaseError, Error, OperationalError, connections, models, transaction
 
 # How long a turn is waited for; writers that queue need some milliseconds each.
 TURN_SECONDS = 1.0
@@ -27,13 +27,18 @@ SIZE = 1000
 
 _LOCK_NOT_AVAILABLE = "55P03"
 
-_Row = tuple[str, type[models.Model], str]  # the database's alias, the model, the key
+_Row = tuple[str, str]  # the database's alias, the row's name
 
 _hot_until: dict[_Row, float] = {}  # time.monotonic(); the row that was refused last comes last
 
 
 class NoTurn(Exception):
     """The turn did not come in time."""
+
+
+def rows_have_queues(using: str) -> bool:
+    """Tell whether the database serves those who wait for a row's lock in order, so that it needs no turn."""
+    return connections[using].vendor != "postgresql"
 
 
 def are_taken(using: str) -> bool:
@@ -57,24 +62,38 @@ def transaction_in_turn(model: type[models.Model], pk: Any, using: str) -> Itera
             yield
         return
     _wait_in_session(number, using)
-    try:
+    with ExitStack() as turn:
+        turn.callback(_leave, number, using)
         with transaction.atomic(using=using):
+            transaction.on_commit(turn.close, using=using)  # the first: those of others may take long
             yield
-    finally:
-        _leave(number, using)
+
+
+# PostgreSQL evaluates the columns of such a SELECT in order, so the limit is for this lock alone. A shorter one of the
+# session holds as well, and its statement_timeout would be an error. A snapshot that lasts for the transaction is taken
+# before the wait, so that whoever waited would read what is old by then: no turns there.
+_WAIT = """
+    SELECT set_config('lock_timeout', most, true), pg_advisory_xact_lock(%s), set_config('lock_timeout', own, true)
+    FROM (
+        SELECT current_setting('lock_timeout') AS own,
+            ceil(1000 * extract(epoch FROM least(
+                %s * interval '1 second',
+                nullif(current_setting('lock_timeout')::interval, interval '0'),
+                nullif(current_setting('statement_timeout')::interval, interval '0') / 2
+            )))::text AS most
+        WHERE current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')
+        OFFSET 0
+    ) AS settings
+"""
 
 
 def _wait_in_transaction(number: int, using: str) -> None:
     """Take an advisory lock that ends with the transaction."""
     try:
         with connections[using].cursor() as cursor:
-            # PostgreSQL evaluates the columns of such a SELECT in order, so the limit is for this lock alone.
-            cursor.execute(
-                "SELECT set_config('lock_timeout', %s, true), pg_advisory_xact_lock(%s),"
-                " set_config('lock_timeout', own, true)"
-                " FROM (SELECT current_setting('lock_timeout') AS own OFFSET 0) AS settings",
-                [f"{TURN_SECONDS * 1000:.0f}ms", number],
-            )
+            cursor.execute(_WAIT, [number, TURN_SECONDS])
+            if cursor.fetchone() is None:
+                raise NoTurn
     except OperationalError as error:
         cause: Any = error.__cause__
         if getattr(cause, "sqlstate", None) != _LOCK_NOT_AVAILABLE:
@@ -83,16 +102,19 @@ def _wait_in_transaction(number: int, using: str) -> None:
 
 
 # MySQL's names are the server's, and of 64 characters at most.
-_NAME = "MD5(CONCAT('occ ', DATABASE(), ' ', %s))"
+_LOCK_NAME = "MD5(CONCAT('occ ', DATABASE(), ' ', %s))"
 
 
 def _wait_in_session(number: int, using: str) -> None:
     try:
         with connections[using].cursor() as cursor:
-            cursor.execute(f"SELECT GET_LOCK({_NAME}, %s)", [number, TURN_SECONDS])
+            cursor.execute(f"SELECT GET_LOCK({_LOCK_NAME}, %s)", [number, TURN_SECONDS])
             (taken,) = cursor.fetchone()
     except DatabaseError as error:  # some clusters forbid it
         raise NoTurn from error
+    except BaseException:  # interrupted, and it may have been given
+        _leave(number, using)
+        raise
     if taken != 1:
         raise NoTurn
 
@@ -101,39 +123,27 @@ def _leave(number: int, using: str) -> None:
     connection = connections[using]
     try:
         with connection.cursor() as cursor:
-            cursor.execute(f"DO RELEASE_LOCK({_NAME})", [number])
-    except DatabaseError:  # it is gone with the session, or goes now
+            cursor.execute(f"DO RELEASE_LOCK({_LOCK_NAME})", [number])
+    except Error:  # it is gone with the session, or goes now
         connection.close()
 
 
-def with_turn(row: models.QuerySet[Any, Any], pk: Any) -> models.QuerySet[Any, Any]:
-    """Have ``row``, a query FOR UPDATE of one row, wait for its turn as well, for as long as that takes.
-
-    In the WHERE of the same statement, which is before the row is locked; the row is then shown in its newest version
-    as always.
-    """
-    if connections[row.db].vendor != "postgresql":  # InnoDB serves in order
-        return row
-    return row.filter(_Turn(models.Value(_number(row.model, pk))))
-
-
-class _Turn(models.Func):
-    function = "pg_advisory_xact_lock"
-    template = "%(function)s(%(expressions)s) IS NOT NULL"
-    output_field = models.BooleanField()
+def _name(model: type[models.Model], pk: Any) -> str:
+    """Return the name of a row. All models that share the row share it."""
+    field = getattr(model, "_occ_version_field", None)
+    opts: Any = (model if field is None else field.model)._meta
+    return f"{opts.db_table} {pk}"
 
 
 def _number(model: type[models.Model], pk: Any) -> int:
-    """Return the number of a row's lock. All models that share the row share it."""
-    field = getattr(model, "_occ_version_field", None)
-    opts: Any = (model if field is None else field.model)._meta
-    name = f"occ {opts.db_table} {pk}"
-    return int.from_bytes(hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest(), signed=True)
+    """Return the number of a row's lock."""
+    name = f"occ {_name(model, pk)}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), signed=True)
 
 
 def note_refusal(model: type[models.Model], pk: Any, using: str) -> None:
     """Remember that a writer of this process was refused at the row."""
-    row = using, model, str(pk)
+    row = using, _name(model, pk)
     _hot_until.pop(row, None)
     _hot_until[row] = time.monotonic() + HOT_SECONDS
     if len(_hot_until) > SIZE:
@@ -143,4 +153,4 @@ def note_refusal(model: type[models.Model], pk: Any, using: str) -> None:
 
 def is_hot(model: type[models.Model], pk: Any, using: str) -> bool:
     """Tell whether a writer of this process was refused at the row of late."""
-    return bool(_hot_until) and _hot_until.get((using, model, str(pk)), 0.0) > time.monotonic()
+    return bool(_hot_until) and _hot_until.get((using, _name(model, pk)), 0.0) > time.monotonic()

@@ -19,7 +19,6 @@ from occ.fields import get_version, only_unguarded, version_field
 from occ.locks import lock_row
 from occ.retry import LOCK_AFTER, Attempts
 from occ.snapshots import Snapshot, save_changes
-from occ.turns import with_turn
 
 _M = TypeVar("_M", bound=models.Model)
 
@@ -187,7 +186,7 @@ def read_row(queryset: models.QuerySet[_M, _M], pk: Any, using: str, *, lock: bo
     query = fresh.query
     joined = query.select_related or query.group_by is not None or query.distinct or query.where
     if lock and transaction.get_connection(using).features.has_select_for_update and not joined:
-        fresh = with_turn(fresh.filter(pk=pk), pk).select_for_update()
+        fresh = fresh.select_for_update()
     elif lock:  # FOR UPDATE cannot go with outer joins, GROUP BY and DISTINCT: the row alone is locked first
         lock_row(queryset.model, pk, using)
     instance = fresh.get(pk=pk)
