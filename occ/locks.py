@@ -17,7 +17,9 @@ def lock_row(model: type[models.Model], pk: Any, using: str) -> None:
     connection = connections[using]
     if connection.features.has_select_for_update:
         row = model._base_manager.using(using).filter(pk=pk).order_by()
-        list(row.select_for_update().values_list("pk"))
+        version = getattr(model, "_occ_version_field", None)
+        # The version may be in a parent's table, whose row has to be locked too.
+        list(row.select_for_update().values_list("pk" if version is None else version.name))
     else:
         take_write_lock(model, connection)
 

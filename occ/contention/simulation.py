@@ -205,16 +205,13 @@ class Simulation:
             locked = self.lock_after is not None and attempt > 0 and (last or attempt >= self.lock_after)
             in_turn = locked or (self.lock_after is not None and (attempt > 0 or hot_until.get(row, 0.0) > self.now))
             yield self.load.statement  # BEGIN
-            if in_turn:
-                yield half
+            yield half
+            if in_turn:  # a statement of its own
                 yield row.turn
-                if locked:
-                    yield row.lock
-                else:  # a statement of its own
-                    self._statements(1)
-                    yield self.load.statement
-            else:
-                yield half
+                self._statements(1)
+                yield self.load.statement
+            if locked:
+                yield row.lock
             self._statements(1)
             version = row.version
             yield half + self.load.window + half

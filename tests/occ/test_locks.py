@@ -11,7 +11,7 @@ from occ import turns
 from occ.backoff import Backoff
 from occ.locks import lock_row
 from tests.kit.waiting import eventually
-from tests.library.models import Counter
+from tests.library.models import Counter, Documentary
 
 AT_ONCE = Backoff(base=0, cap=0, attempts=4)
 
@@ -41,6 +41,20 @@ def test_the_lock_comes_with_the_read_on_servers_and_costs_a_statement_on_sqlite
     assert bool(locking_reads) is (connection.vendor != "sqlite")
     assert not any("advisory" in sql for sql in statements)  # no turns within a transaction
     assert sum("1 = 0" in sql for sql in statements) == (connection.vendor == "sqlite")
+
+
+@pytest.mark.django_db
+def test_the_row_that_has_the_version_is_locked_too():
+    if not connection.features.has_select_for_update:
+        pytest.skip("SQLite locks all or nothing")
+    film = Documentary.objects.create(title="Koyaanisqatsi")
+
+    with CaptureQueriesContext(connection) as caught:
+        lock_row(Documentary, film.pk, "default")
+
+    (locking,) = (query["sql"] for query in caught.captured_queries)
+    assert locking.endswith("FOR UPDATE")
+    assert all(model._meta.db_table in locking for model in (Documentary, Documentary._occ_version_field.model))
 
 
 @pytest.mark.django_db(transaction=True)
