@@ -21,7 +21,7 @@ from django.db.models.functions import Cast
 
 from occ.exceptions import BulkConflict, Conflict
 from occ.fields import VersionField, get_version
-from occ.journal import record
+from occ.journal import comparable, record
 from occ.locks import take_write_lock
 from occ.managed_fields import Change, ManagedFields, ownable_fields, taken
 from occ.refusals import announce, refuse_changed_key, shows_undone, undone_message
@@ -240,7 +240,11 @@ class BulkUpdate:
         """Return those of ``positions`` whose rows are no longer at the version that was read."""
         found = self.versions_now(positions, lock=lock)
         undone = self.undone()
-        return [i for i in positions if i in undone or found.get(self.objs[i].pk) != self.expected[i]]
+        return [i for i in positions if i in undone or found.get(self.key(i)) != self.expected[i]]
+
+    def key(self, position: int) -> Any:
+        """Return the key of an object in its Python type, as rows have it."""
+        return comparable(self.model, self.objs[position].pk)
 
     def undone(self) -> set[int]:
         """Return the positions of objects that show a write that has been rolled back."""
@@ -280,7 +284,7 @@ class BulkUpdate:
                 model=self.model,
                 pk=self.objs[i].pk,
                 expected=self.expected[i],
-                actual=found.get(self.objs[i].pk),
+                actual=found.get(self.key(i)),
                 operation="bulk_update",
                 using=self.using,
                 instance=self.objs[i],
@@ -331,7 +335,7 @@ def bulk_update(
                 stale = work.stale(range(len(objs)), lock=True)
                 if queryset.query.where:  # the rows that it leaves out are not to be written either
                     shown = work.among(queryset)
-                    stale = sorted({*stale, *(i for i, obj in enumerate(objs) if obj.pk not in shown)})
+                    stale = sorted({*stale, *(i for i in range(len(objs)) if work.key(i) not in shown)})
                 left_out = set(stale)
                 work = BulkUpdate(queryset.model, using, [o for i, o in enumerate(objs) if i not in left_out], fields)
             refused = sorted(work.undone())

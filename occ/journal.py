@@ -49,7 +49,7 @@ class Reading:
 
     def shows_undone(self, model: type[models.Model], pk: Any) -> bool:
         """Tell whether a write of this row that was older than the reading has been undone."""
-        rows = (model, _comparable(model, pk)), (model, None)
+        rows = (model, comparable(model, pk)), (model, None)
         return any(writes.get(row, older) < older for writes, older in self.undone for row in rows)
 
     def __deepcopy__(self, memo: object) -> Reading:
@@ -110,7 +110,7 @@ class Journal:
         if younger:
             writes: dict[tuple[Any, Any], int] = {}
             for place, (_, model, pk, *_rest) in enumerate(self.entries[mark:], mark):
-                writes.setdefault((model, _comparable(model, pk)), place)
+                writes.setdefault((model, comparable(model, pk)), place)
             for reading in younger:
                 reading.undone.append((writes, reading.older))
                 reading.older = mark
@@ -173,7 +173,7 @@ def _unlist(key: tuple[int, str], reference: weakref.ref[Journal]) -> None:
         del open_journals[key]
 
 
-def _comparable(model: type[models.Model], pk: Any) -> Any:
+def comparable(model: type[models.Model], pk: Any) -> Any:
     """Return the key in its Python type: an object may carry "5" for 5."""
     key = model._meta.pk
     return key.to_python(pk) if key.concrete and pk is not None else pk

@@ -16,6 +16,7 @@ from occ.backoff import Backoff
 from occ.bulk import bulk_update
 from occ.exceptions import Conflict
 from occ.fields import get_version, only_unguarded, version_field
+from occ.journal import comparable
 from occ.locks import lock_row
 from occ.retry import LOCK_AFTER, Attempts
 from occ.snapshots import Snapshot, save_changes
@@ -94,7 +95,7 @@ class GuardedWrites(Generic[_M]):
             return [] if on_conflict == "skip" else rows
         if not all(obj._is_pk_set() for obj in objs):  # type: ignore[attr-defined]
             raise ValueError("All bulk_update() objects must have a primary key set.")
-        if len({obj.pk for obj in objs}) < len(objs):
+        if len({comparable(queryset.model, obj.pk) for obj in objs}) < len(objs):
             raise ValueError("bulk_update() was given the same row twice; the second write would be stale.")
         owners = getattr(queryset.model, "_occ_managed_fields", None)
         written = [field for field in written if field is not version and field is not owners]
