@@ -90,9 +90,10 @@ def _related(field: forms.ModelChoiceField[Any], value: Any, empty: str) -> str:
     column = queryset.model._meta.get_field(field.to_field_name) if field.to_field_name else queryset.model._meta.pk
     possible = [key for key in keys if _may_be_stored(column, key)]
     rows = queryset.filter(**{f"{column.name}__in": possible})
-    found = {str(getattr(item, column.attname)): item for item in rows}
-    unknown = _("(not available)")
-    return ", ".join(field.label_from_instance(found[str(key)]) if str(key) in found else unknown for key in keys)
+    rows = rows if rows.ordered else rows.order_by("pk")  # the same on both sides: databases promise no order
+    found = {getattr(item, column.attname): field.label_from_instance(item) for item in rows}
+    hidden = {str(key) for key in keys} - {str(key) for key in found}
+    return ", ".join([*found.values(), *[_("(not available)")] * len(hidden)])
 
 
 def _may_be_stored(column: Any, key: Any) -> bool:
