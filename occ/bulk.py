@@ -21,7 +21,8 @@ from django.db.models.functions import Cast
 
 from occ.exceptions import BulkConflict, Conflict
 from occ.fields import VersionField, get_version
-from occ.journal import comparable, record
+from occ.journal import record
+from occ.keys import comparable
 from occ.locks import take_write_lock
 from occ.managed_fields import Change, ManagedFields, ownable_fields, taken
 from occ.refusals import announce, refuse_changed_key, shows_undone, undone_message

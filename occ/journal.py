@@ -21,6 +21,8 @@ from typing import Any, Protocol
 from django.db import models, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from occ.keys import comparable, forget_row
+
 _ATTRIBUTE = "_occ_journal"
 
 # The journals that have entries, by thread and alias. Empty, as most of the time, it costs a read nothing.
@@ -95,7 +97,7 @@ class Journal:
             state.adding = adding
             state.__dict__.pop("occ_snapshot", None)
             if adding:
-                state.__dict__.pop("occ_pk", None)
+                forget_row(instance)
             elif past is not None:
                 past.restore(instance)
             reading: Reading | None = state.__dict__.get("occ_reading")
@@ -171,12 +173,6 @@ def _unlist(key: tuple[int, str], reference: weakref.ref[Journal]) -> None:
     """Strike out the journal of a connection that went without being closed."""
     if open_journals.get(key) is reference:
         del open_journals[key]
-
-
-def comparable(model: type[models.Model], pk: Any) -> Any:
-    """Return the key in its Python type: an object may carry "5" for 5."""
-    key = model._meta.pk
-    return key.to_python(pk) if key.concrete and pk is not None else pk
 
 
 def is_moved(connection: BaseDatabaseWrapper, instance: models.Model) -> bool:

@@ -19,6 +19,7 @@ from occ.deletion import GuardedCollector
 from occ.exceptions import Conflict
 from occ.fields import FIRST, UNSET, VersionField, get_version, only_unguarded, read_version, unguarded_names
 from occ.journal import follow_reading, is_moved, open_journals, record
+from occ.keys import changed_key, remember_row
 from occ.model_checks import check_model
 from occ.querysets import OptimisticLockManager, OptimisticLockQuerySet
 from occ.refusals import leave_usable, refuse, refuse_changed_key, refuse_undone
@@ -53,6 +54,7 @@ class OptimisticLockModel(models.Model):
     _occ_atomic_writes: ClassVar[bool] = False
 
     _occ_guarded: ClassVar[bool] = True
+    _occ_only_key: ClassVar[str | None] = None  # the attribute with the key, where one says which row it is
     _occ_version_field: ClassVar[Any]  # the VersionField; set by its contribute_to_class
 
     class Meta:
@@ -65,9 +67,11 @@ class OptimisticLockModel(models.Model):
     @classmethod
     def from_db(cls, db: str | None, field_names: Any, values: Any, **kwargs: Any) -> Any:
         instance = super().from_db(db, field_names, values, **kwargs)
-        key = cls._meta.pk
-        loaded_pk = instance.__dict__.get(key.attname) if key.concrete else instance.pk
-        instance._state.occ_pk = loaded_pk  # type: ignore[attr-defined]
+        name = cls._occ_only_key
+        if name is None:
+            remember_row(instance)
+        else:  # what that would do, without the cost of a call for every row that is read
+            instance._state.occ_pk = instance.__dict__[name]  # type: ignore[attr-defined]
         if open_journals:
             follow_reading(instance, db)
         return instance
@@ -89,12 +93,17 @@ class OptimisticLockModel(models.Model):
         using: str | None = None,
         update_fields: Any = None,
     ) -> None:
+        field = self._occ_version_field
         skipping = "occ_skip_unchanged" in self._state.__dict__ and not (raw or force_insert)
         if skipping and may_be_skipped(self, update_fields):
             return
-        if update_fields and self.occ_unguarded_fields and self._is_all_that_is_loaded(update_fields):
-            # Not named by the caller: derived columns are left out, unless there are no others.
-            update_fields = frozenset(update_fields) - unguarded_names(type(self)) or update_fields
+        if update_fields and self.occ_unguarded_fields:
+            if self._is_all_that_is_loaded(update_fields):
+                # Not named by the caller: derived columns are left out, unless there are no others.
+                update_fields = frozenset(update_fields) - unguarded_names(type(self)) or update_fields
+            elif (derived := frozenset(update_fields) - {field.name, field.attname}) <= unguarded_names(type(self)):
+                # update_or_create() names the version beside the columns that it was given. Alone it is a touch().
+                update_fields = derived or update_fields
         try:
             if self._occ_atomic_writes and not raw:
                 using = using or router.db_for_write(type(self), instance=self)
@@ -126,7 +135,10 @@ class OptimisticLockModel(models.Model):
                 self.__dict__[field.attname] = FIRST  # what VersionField stores for an unset one
             return found
         if cls is not field.model:
-            return bool(save_table(raw, cls, force_insert, force_update, using, update_fields))
+            found = bool(save_table(raw, cls, force_insert, force_update, using, update_fields))
+            if cls is self._meta.concrete_model:  # the last of its tables: it has all its keys by now
+                remember_row(self)
+            return found
         unguarded = update_fields and only_unguarded(type(self), update_fields)
         version = UNSET if unguarded else get_version(self)
         state = self._state
@@ -135,7 +147,7 @@ class OptimisticLockModel(models.Model):
         if loaded_pk is None:
             if version == UNSET and state.adding and not force_update and not update_fields:
                 force_insert = True
-        elif pk != loaded_pk or state.adding:
+        elif pk != loaded_pk or state.adding or ("occ_inherited_keys" in state.__dict__ and changed_key(self)):
             if state.adding or not self._is_pk_set():  # type: ignore[attr-defined]
                 # A copy saved as a new row.
                 setattr(self, field.attname, UNSET)
@@ -158,7 +170,7 @@ class OptimisticLockModel(models.Model):
                 record(connection, self, cls, self._get_pk_val(cls._meta), version, adding)
             state.__dict__.pop("occ_reading", None)
         if not updated or loaded_pk is None:
-            state.occ_pk = self.pk  # type: ignore[attr-defined]
+            remember_row(self)
         return updated
 
     def _do_update(  # type: ignore[override]  # Django 5.2 passes and returns less
@@ -222,7 +234,7 @@ class OptimisticLockModel(models.Model):
         field = self._occ_version_field
         root = cast("type[models.Model]", field.model)
         version, key = get_version(self), self.pk
-        root_key = self.__dict__[root._meta.pk.attname] if root is not self._meta.concrete_model else key
+        root_key = self._get_pk_val(root._meta)
 
         def refuse_delete(first: bool) -> None:
             actual = read_version(root, field, root_key, using)

@@ -15,6 +15,7 @@ from django.utils.functional import cached_property
 
 from occ.fields import UNSET, only_unguarded, version_field
 from occ.journal import record, record_rows
+from occ.keys import remember_row
 from occ.locks import take_write_lock
 from occ.managed_fields import ownable_fields
 from occ.signals import ROWS_WRITTEN_LIMIT, rows_written, send_rows_written
@@ -38,8 +39,10 @@ class OptimisticLockQuerySet(GuardedWrites[_M], models.QuerySet[_M, _M]):
         if field is None or not kwargs or only_unguarded(self.model, kwargs):
             return super().update(**kwargs)
         following = F(field.name) + 1
-        given = kwargs.get(field.name)
-        if given is not None:
+        if field.name in kwargs:
+            given = kwargs[field.name]
+            if given is None:
+                raise ValueError(f"{field.name} of {self.model._meta.label} must be a whole number, not None.")
             wanted = given if hasattr(given, "resolve_expression") else Value(given, output_field=field)
             kwargs[field.name] = Greatest(wanted, following)
         else:
@@ -109,7 +112,7 @@ class OptimisticLockQuerySet(GuardedWrites[_M], models.QuerySet[_M, _M]):
             if unknown:
                 vars(obj)[field.attname] = UNSET
                 continue
-            obj._state.occ_pk = obj.pk  # type: ignore[attr-defined]
+            remember_row(obj)
             if connection.in_atomic_block or not connection.autocommit:
                 key = obj._get_pk_val(field.model._meta)
                 record(connection, obj, field.model, key, version, adding=True)

@@ -10,6 +10,7 @@ from django.db import connections, models
 from occ.exceptions import BulkConflict, Conflict
 from occ.fields import VersionField, read_version
 from occ.journal import Reading
+from occ.keys import changed_key
 from occ.logs import one_line
 from occ.signals import conflict_detected
 
@@ -46,11 +47,12 @@ def refuse_changed_key(instance: models.Model, operation: str, version: int, usi
 
     Its version would be compared with another row's, and rows that are written alike often have the same.
     """
-    loaded_pk = instance._state.__dict__.get("occ_pk")
-    if loaded_pk is None or instance.pk == loaded_pk or _is_same_key(instance, loaded_pk):
+    changed = changed_key(instance)
+    if changed is None:
         return
+    loaded_pk, pk = changed
     message = (
-        f"{operation} of {instance._meta.label} {loaded_pk!r} refused: its primary key was changed to {instance.pk!r} "
+        f"{operation} of {instance._meta.label} {loaded_pk!r} refused: its primary key was changed to {pk!r} "
         "after it was loaded. To copy the object, set pk = None and _state.adding = True and save; to move a row, "
         "use QuerySet.update(); to write or delete another row, read that one."
     )
@@ -67,12 +69,6 @@ def refuse_changed_key(instance: models.Model, operation: str, version: int, usi
     )
     conflict.may_be_retried = False
     _raise(conflict, first=True)
-
-
-def _is_same_key(instance: models.Model, loaded_pk: Any) -> bool:
-    """Tell whether the key only changed its Python type, as "5" for 5."""
-    key = instance._meta.pk
-    return not instance._meta.is_composite_pk and bool(key.to_python(instance.pk) == key.to_python(loaded_pk))
 
 
 def shows_undone(instance: models.Model) -> bool:

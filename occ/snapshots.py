@@ -13,6 +13,8 @@ from typing import Any
 
 from django.db import connections, models
 
+from occ.keys import changed_key
+
 _IMMUTABLE = (str, int, float, bytes, bool, type(None), decimal.Decimal, datetime.date, datetime.time, uuid.UUID)
 _PLAIN = frozenset({*_IMMUTABLE, datetime.datetime, datetime.timedelta})
 # By Django's own fields; those of others may well store two texts as one.
@@ -166,7 +168,7 @@ def may_be_skipped(instance: models.Model, update_fields: Collection[str] | None
         end_skipping(instance)
         return False
     snapshot: Snapshot | None = state.get(_SNAPSHOT)
-    same_row = not instance._state.adding and instance.pk == state.get("occ_pk", instance.pk)
+    same_row = not instance._state.adding and changed_key(instance) is None
     if snapshot is not None and same_row and not snapshot.is_changed(instance):
         return True
     end_skipping(instance)

@@ -16,7 +16,7 @@ from occ.backoff import Backoff
 from occ.bulk import bulk_update
 from occ.exceptions import Conflict
 from occ.fields import get_version, only_unguarded, version_field
-from occ.journal import comparable
+from occ.keys import comparable
 from occ.locks import lock_row
 from occ.retry import LOCK_AFTER, Attempts
 from occ.snapshots import Snapshot, save_changes

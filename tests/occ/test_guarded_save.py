@@ -447,6 +447,19 @@ def test_a_derived_column_stays_out_of_a_save_whose_signal_loads_a_deferred_fiel
     assert Member.objects.values_list("name", "loans", "version").get() == ("Anna", 5, 2)
 
 
+def test_update_or_create_of_derived_columns_alone_disturbs_nobody():
+    Member.objects.create(name="Ann")
+    editor = Member.objects.get()
+
+    Member.objects.update_or_create(name="Ann", defaults={"loans": 3})
+    editor.name = "Anne"
+    editor.save()
+
+    assert Member.objects.values_list("name", "loans", "version").get() == ("Anne", 3, 2)
+    Member.objects.update_or_create(name="Anne", defaults={"loans": 4, "name": "Ann"})
+    assert Member.objects.values_list("name", "loans", "version").get() == ("Ann", 4, 3)
+
+
 def test_update_or_create_and_get_or_create_are_guarded():
     author, _ = Author.objects.get_or_create(name="Jane")
     author2, created = Author.objects.update_or_create(name="Jane", defaults={"name": "Jane A."})
@@ -465,6 +478,16 @@ def test_every_queryset_update_bumps_and_none_takes_a_version_back():
     Book.objects.filter(pk=books[2].pk).update(version=F("version"))
 
     assert list(Book.objects.order_by("pk").values_list("version", flat=True)) == [3, 40, 3]
+
+
+@pytest.mark.parametrize("wrong", [None, "first"])
+def test_an_update_to_no_version_is_refused(wrong):
+    Book.objects.create(title="Emma")
+
+    with pytest.raises(ValueError, match="version"), transaction.atomic():
+        Book.objects.update(version=wrong, title="Persuasion")
+
+    assert Book.objects.values_list("title", "version").get() == ("Emma", 1)
 
 
 def test_relations_that_write_rows_bump_them():
