@@ -211,7 +211,7 @@ class OptimisticLockModel(models.Model):
         written = base_qs._update(values, *returning)
         if not written:
             actual = read_version(model, field, pk_val, using)
-            if actual is None and self._state.db not in (None, using):
+            if actual is None and self._state.db not in (None, using) and not self._is_routed_to(using):
                 return written  # loaded from another database and not in this one yet: Django inserts it
             refuse(self, "save", pk_val, version, actual, using)
         connection = connections[using]
@@ -291,6 +291,10 @@ class OptimisticLockModel(models.Model):
         await sync_to_async(self.touch)(using=using)
 
     atouch.alters_data = True  # type: ignore[attr-defined]
+
+    def _is_routed_to(self, using: str) -> bool:
+        """Tell whether this object is always written there, so that it was read from a replica or the like."""
+        return router.db_for_write(type(self), instance=self) == using
 
     def _is_all_that_is_loaded(self, update_fields: Any) -> bool:
         """Tell whether ``save()`` itself named the fields, as Django's does where some are deferred: by attname."""

@@ -159,6 +159,20 @@ def test_an_object_read_from_a_replica_that_lags_is_refused_by_the_primary():
 
 
 @replica
+def test_an_object_read_from_a_replica_is_not_inserted_again_where_the_primary_has_deleted_it():
+    in_both(title="old")
+    Book.objects.using("default").all().delete()
+    book = Book.objects.get()
+    book.title = "mine"
+
+    with pytest.raises(occ.Conflict) as refused:
+        book.save()
+
+    assert (refused.value.reason, refused.value.using) == ("deleted", "default")
+    assert rows() == {"default": [], OTHER: [("old", 1)]}
+
+
+@replica
 def test_an_object_read_from_a_replica_that_keeps_up_is_written_to_the_primary():
     in_both(title="old")
     book = Book.objects.get()
