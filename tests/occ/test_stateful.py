@@ -1,12 +1,13 @@
 """Random interleavings of all write paths by several holders of the row, with rollbacks, against a model.
 
-The model is the rule itself: a write of a copy succeeds exactly when the copy's version is the row's. What is checked
-after each step: no lost update, no false conflict, memory and row agree.
+The model is the rule itself: a write of a copy succeeds exactly when the copy's version is the row's, and the copy does
+not show a write that has been rolled back. What is checked after each step: no lost update, no false conflict, memory
+and row agree.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import pytest
 from django.db import connection
@@ -36,7 +37,17 @@ class Copy:
     instance: Counter
     key: int
     version: int
-    depth: int  # of the savepoint in which it was read: rolled back, the object stands for nothing
+    read_at: int  # how many writes there were before
+    undone: bool = False  # one of them has been rolled back, so the object shows what never was
+
+
+@dataclass
+class Write:
+    """A write of the open transaction: of which row (None: of some, which is not known), and through which copy."""
+
+    key: int | None
+    copy: Copy | None = None
+    version: int = 0  # of that copy before
 
 
 @dataclass
@@ -45,7 +56,7 @@ class Saved:
 
     sid: str
     rows: dict[int, Row]
-    versions: list[tuple[Copy, int]] = field(default_factory=list)
+    writes: int
 
 
 class Writers(RuleBasedStateMachine):
@@ -55,6 +66,7 @@ class Writers(RuleBasedStateMachine):
         self.pks: dict[int, int] = {}
         self.copies: dict[int, Copy] = {}
         self.savepoints: list[Saved] = []
+        self.writes: list[Write] = []
         self.next_value = 0
 
     @initialize()
@@ -63,6 +75,8 @@ class Writers(RuleBasedStateMachine):
             counter = Counter.objects.create()
             self.pks[key] = counter.pk
             self.rows[key] = Row(0, 1)
+        for slot in range(4):
+            self.read(slot % 2, slot)
 
     def value(self) -> int:
         self.next_value += 1
@@ -72,14 +86,18 @@ class Writers(RuleBasedStateMachine):
     def read(self, key: int, slot: int) -> None:
         if key in self.rows:
             instance = Counter.objects.get(pk=self.pks[key])
-            self.copies[slot] = Copy(instance, key, self.rows[key].version, len(self.savepoints))
+            self.copies[slot] = Copy(instance, key, self.rows[key].version, len(self.writes))
+
+    def is_current(self, copy: Copy) -> bool:
+        row = self.rows.get(copy.key)
+        return row is not None and row.version == copy.version and not copy.undone
 
     def write(self, slot: int, act: str) -> None:
         copy = self.copies.get(slot)
         if copy is None:
             return
         instance, row, value = copy.instance, self.rows.get(copy.key), self.value()
-        may = row is not None and row.version == copy.version
+        may = self.is_current(copy)
         instance.value = value if act != "expression" else F("value") + value
         try:
             {
@@ -101,19 +119,46 @@ class Writers(RuleBasedStateMachine):
                 del self.copies[slot]
             else:
                 assert row is not None
+                self.writes.append(Write(copy.key, copy, copy.version))
                 copy.version += 1
                 stored = {"expression": row.value + value, "touch": row.value}.get(act, value)
                 self.rows[copy.key] = Row(stored, copy.version)
 
-    @rule(slot=COPIES, act=st.sampled_from(["save", "some fields", "bulk", "expression", "touch", "delete"]))
+    @rule(slot=COPIES, act=st.sampled_from(["save", "some fields", "bulk", "expression", "touch"]))
     def write_a_copy(self, slot: int, act: str) -> None:
+        self.write(slot, act)
+
+    @precondition(lambda self: len(self.rows) == 2)
+    @rule(slot=COPIES)
+    def delete_a_copy(self, slot: int) -> None:
+        self.write(slot, "delete")
+
+    # Steps that chance seldom puts together.
+    @precondition(lambda self: len(self.savepoints) < 3)
+    @rule(key=KEYS, slot=COPIES, act=st.sampled_from(["save", "some fields", "bulk", "expression", "touch", "delete"]))
+    def write_a_copy_that_shows_an_undone_write(self, key: int, slot: int, act: str) -> None:
+        self.savepoint()
+        self.update(key)
+        self.read(key, slot)
+        self.roll_back()
+        self.update(key)
+        self.write(slot, act)
+
+    @precondition(lambda self: len(self.savepoints) < 3)
+    @rule(slot=COPIES, act=st.sampled_from(["save", "bulk", "touch"]), rivals=st.booleans())
+    def write_a_copy_whose_own_write_was_undone(self, slot: int, act: str, rivals: bool) -> None:
+        self.savepoint()
+        self.write(slot, act)
+        if rivals and slot in self.copies:
+            self.update(self.copies[slot].key)
+        self.refresh(slot, True)
+        self.roll_back()
         self.write(slot, act)
 
     @rule(slots=st.lists(COPIES, min_size=2, max_size=3, unique=True), skip=st.booleans())
     def write_copies_together(self, slots: list[int], skip: bool) -> None:
         copies = {copy.key: copy for copy in (self.copies.get(slot) for slot in slots) if copy}
-        rows = {key: self.rows.get(key) for key in copies}
-        stale = {key for key, copy in copies.items() if rows[key] is None or rows[key].version != copy.version}
+        stale = {key for key, copy in copies.items() if not self.is_current(copy)}
         value = self.value()
         for copy in copies.values():
             copy.instance.value = value
@@ -131,6 +176,7 @@ class Writers(RuleBasedStateMachine):
         else:
             assert not stale
             for key, copy in copies.items():
+                self.writes.append(Write(key, copy, copy.version))
                 copy.version += 1
                 self.rows[key] = Row(value, copy.version)
 
@@ -139,6 +185,7 @@ class Writers(RuleBasedStateMachine):
         value = self.value()
         assert Counter.objects.filter(pk=self.pks[key]).update(value=value) == (key in self.rows)
         if key in self.rows:
+            self.writes.append(Write(None))
             self.rows[key] = Row(value, self.rows[key].version + 1)
 
     @rule(key=KEYS, way=st.sampled_from(["mutate", "retry_on_conflict"]))
@@ -161,6 +208,7 @@ class Writers(RuleBasedStateMachine):
                 write(self.pks[key])
             return
         saved = write(self.pks[key])
+        self.writes.append(Write(key))
         self.rows[key] = Row(value, self.rows[key].version + 1)
         assert saved.version == self.rows[key].version
 
@@ -176,6 +224,7 @@ class Writers(RuleBasedStateMachine):
             )
         else:
             Counter.objects.update_or_create(pk=pk, defaults={"value": value})
+        self.writes.append(Write(None if way == "upsert" else key))
         self.rows[key] = Row(value, row.version + 1 if row else 1)
 
     @rule(slot=COPIES, whole=st.booleans())
@@ -186,19 +235,13 @@ class Writers(RuleBasedStateMachine):
         copy.instance.refresh_from_db(fields=None if whole else ["value"])
         if whole:
             copy.version = self.rows[copy.key].version
-            copy.depth = len(self.savepoints)
+            copy.read_at, copy.undone = len(self.writes), False
 
     @precondition(lambda self: len(self.savepoints) < 3)
     @rule()
     def savepoint(self) -> None:
         sid = connection.savepoint()
-        self.savepoints.append(
-            Saved(
-                sid,
-                {key: replace(row) for key, row in self.rows.items()},
-                [(copy, copy.version) for copy in self.copies.values()],
-            )
-        )
+        self.savepoints.append(Saved(sid, {key: replace(row) for key, row in self.rows.items()}, len(self.writes)))
 
     @precondition(lambda self: self.savepoints)
     @rule()
@@ -207,17 +250,21 @@ class Writers(RuleBasedStateMachine):
         connection.savepoint_rollback(saved.sid)
         connection.savepoint_commit(saved.sid)
         self.rows = saved.rows
-        depth = len(self.savepoints)
-        self.copies = {slot: copy for slot, copy in self.copies.items() if copy.depth <= depth}
-        for copy, version in saved.versions:
-            copy.version = version
+        for place in range(len(self.writes) - 1, saved.writes - 1, -1):
+            write = self.writes[place]
+            if write.copy is not None:
+                write.copy.version = write.version
+                write.copy.read_at = min(write.copy.read_at, place)  # read again later, it is as it was before
+        for copy in self.copies.values():
+            seen = [other.key for other in self.writes[saved.writes : copy.read_at]]
+            copy.undone = copy.undone or copy.key in seen or None in seen
+            copy.read_at = min(copy.read_at, saved.writes)
+        del self.writes[saved.writes :]
 
     @precondition(lambda self: self.savepoints)
     @rule()
     def release(self) -> None:
         connection.savepoint_commit(self.savepoints.pop().sid)
-        for copy in self.copies.values():
-            copy.depth = min(copy.depth, len(self.savepoints))
 
     def check_invariants(self, *args: object, **kwargs: object) -> None:
         if self.pks:
@@ -239,7 +286,7 @@ def test_no_interleaving_loses_an_update_or_refuses_a_current_write():
     run_state_machine_as_test(
         Writers,
         settings=settings(
-            max_examples=60,
+            max_examples=100,
             stateful_step_count=30,
             deadline=None,
             derandomize=True,
