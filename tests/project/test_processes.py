@@ -47,7 +47,11 @@ def alive(pid: int) -> bool:
 
 
 def family_in(log: Path) -> tuple[int, int]:
-    parent, child = eventually(lambda: log.exists() and log.read_text().split(), what="the family's ids")
+    def whole_line() -> list[str]:
+        text = log.read_text() if log.exists() else ""
+        return text.split() if text.endswith("\n") else []  # an unbuffered print writes word by word
+
+    parent, child = eventually(whole_line, what="the family's ids")
     return int(parent), int(child)
 
 
