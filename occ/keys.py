@@ -11,12 +11,11 @@ from django.db.models.signals import class_prepared
 
 def comparable(model: type[models.Model], pk: Any) -> Any:
     """Return the key in its Python type: an object may carry "5" for 5."""
-    key: Any = model._meta.pk
-    if pk is None or not (key.concrete or isinstance(pk, tuple | list)):
-        return pk
-    if key.concrete:
-        return key.to_python(pk)
-    return tuple(field.to_python(part) for field, part in zip(model._meta.pk_fields, pk, strict=True))
+    if pk is None:
+        return None
+    if model._meta.is_composite_pk:
+        return tuple(field.to_python(part) for field, part in zip(model._meta.pk_fields, pk, strict=True))
+    return model._meta.pk.to_python(pk)
 
 
 def remember_row(instance: models.Model) -> None:
@@ -25,7 +24,7 @@ def remember_row(instance: models.Model) -> None:
     state, loaded = instance._state.__dict__, instance.__dict__
     state["occ_pk"] = instance.pk if own is None else loaded.get(own)
     if inherited:
-        state["occ_inherited_keys"] = [loaded.get(name, loaded.get(link)) for name, link in inherited]
+        state["occ_inherited_keys"] = {name: loaded.get(name, loaded.get(link)) for name, link in inherited}
 
 
 def forget_row(instance: models.Model) -> None:
@@ -40,13 +39,26 @@ def changed_key(instance: models.Model) -> tuple[Any, Any] | None:
     before, now = state.get("occ_pk"), instance.pk
     if before is not None and before != now and comparable(model, before) != comparable(model, now):
         return before, now
-    for (name, _), before in zip(_key_names(model)[1], state.get("occ_inherited_keys", ()), strict=False):
+    for name, before in state.get("occ_inherited_keys", {}).items():
         now = instance.__dict__.get(name, before)
         if before is not None and before != now:
             field = model._meta.get_field(name)
             if field.to_python(before) != field.to_python(now):  # type: ignore[union-attr]
                 return before, now
     return None
+
+
+def take_new_key(instance: models.Model, model: type[models.Model]) -> None:
+    """Let a copy of a child have a new key in the table of ``model``, where it still has that of the original.
+
+    ``pk = None`` leaves it, and Django takes one from the link between the tables again. A key that is not generated
+    is its owner's to change.
+    """
+    key: Any = model._meta.pk
+    remembered = instance._state.__dict__.get("occ_inherited_keys", {}).get(key.attname)
+    generated = key is model._meta.auto_field or key.has_default() or key.has_db_default()
+    if generated and remembered is not None and instance.__dict__.get(key.attname) == remembered:
+        setattr(instance, key.attname, None)
 
 
 @functools.cache

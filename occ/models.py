@@ -19,7 +19,7 @@ from occ.deletion import GuardedCollector
 from occ.exceptions import Conflict
 from occ.fields import FIRST, UNSET, VersionField, get_version, only_unguarded, read_version, unguarded_names
 from occ.journal import follow_reading, is_moved, open_journals, record
-from occ.keys import changed_key, remember_row
+from occ.keys import changed_key, remember_row, take_new_key
 from occ.model_checks import check_model
 from occ.querysets import OptimisticLockManager, OptimisticLockQuerySet
 from occ.refusals import leave_usable, refuse, refuse_changed_key, refuse_undone
@@ -71,7 +71,7 @@ class OptimisticLockModel(models.Model):
         if name is None:
             remember_row(instance)
         else:  # what that would do, without the cost of a call for every row that is read
-            instance._state.occ_pk = instance.__dict__[name]  # type: ignore[attr-defined]
+            instance._state.occ_pk = instance.__dict__.get(name)  # type: ignore[attr-defined]
         if open_journals:
             follow_reading(instance, db)
         return instance
@@ -93,7 +93,6 @@ class OptimisticLockModel(models.Model):
         using: str | None = None,
         update_fields: Any = None,
     ) -> None:
-        field = self._occ_version_field
         skipping = "occ_skip_unchanged" in self._state.__dict__ and not (raw or force_insert)
         if skipping and may_be_skipped(self, update_fields):
             return
@@ -101,7 +100,7 @@ class OptimisticLockModel(models.Model):
             if self._is_all_that_is_loaded(update_fields):
                 # Not named by the caller: derived columns are left out, unless there are no others.
                 update_fields = frozenset(update_fields) - unguarded_names(type(self)) or update_fields
-            elif (derived := frozenset(update_fields) - {field.name, field.attname}) <= unguarded_names(type(self)):
+            elif (derived := frozenset(update_fields) - {self._occ_version_field.name}) <= unguarded_names(type(self)):
                 # update_or_create() names the version beside the columns that it was given. Alone it is a touch().
                 update_fields = derived or update_fields
         try:
@@ -152,6 +151,8 @@ class OptimisticLockModel(models.Model):
                 # A copy saved as a new row.
                 setattr(self, field.attname, UNSET)
                 force_insert = not (force_update or update_fields)
+                if not self._is_pk_set():  # type: ignore[attr-defined]
+                    take_new_key(self, cls)
             else:
                 refuse_changed_key(self, "save", version, cast(str, using))
         if "occ_reading" in state.__dict__ and not (force_insert or unguarded):

@@ -92,8 +92,8 @@ def _related(field: forms.ModelChoiceField[Any], value: Any, empty: str) -> str:
     rows = queryset.filter(**{f"{column.name}__in": possible})
     rows = rows if rows.ordered else rows.order_by("pk")  # the same on both sides: databases promise no order
     found = {getattr(item, column.attname): field.label_from_instance(item) for item in rows}
-    hidden = {str(key) for key in keys} - {str(key) for key in found}
-    return ", ".join([*found.values(), *[_("(not available)")] * len(hidden)])
+    hidden = len({str(key) for key in keys}) - len(found)
+    return ", ".join([*found.values(), *[_("(not available)")] * hidden])
 
 
 def _may_be_stored(column: Any, key: Any) -> bool:
